@@ -1,0 +1,166 @@
+"""The decision log, `sluice.decisions.v1`: everything that the scheduler decides, and nothing else.
+
+`seq` has no holes within a cell. The epoch of the writer is a header and no part of the record, so that a
+replay under another epoch gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from sluice.values import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    type: ClassVar[str]
+
+    seq: int
+    cell: str
+    cluster: str
+    time_ms: int
+    reason: str  # a code, CamelCase, for machines
+    sentence: str  # for people
+
+    @property
+    def id(self) -> str:
+        return f"{self.cell}/{self.seq}"
+
+    @property
+    def subject(self) -> str:
+        return self.type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectDecision(Decision):
+    """A decision about one Kubernetes object, and only about the one with this uid."""
+
+    name: str
+    uid: str
+    namespace: str = ""
+
+    @property
+    def subject(self) -> str:
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+    @property
+    def kind(self) -> str:
+        return "pod"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admit(ObjectDecision):
+    """Take the gate off a pod and narrow it to its pool's nodes."""
+
+    type: ClassVar[str] = "admit"
+    queue: str
+    pool: str
+    node_selector: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict(ObjectDecision):
+    """Take a pod's share back: by the eviction API until `deadline_ms`, then by deletion."""
+
+    type: ClassVar[str] = "evict"
+    queue: str
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelNamespace(ObjectDecision):
+    """Bind a namespace to the queue that selects it; an empty `queue` takes the label off."""
+
+    type: ClassVar[str] = "labelnamespace"
+    queue: str
+
+    @property
+    def kind(self) -> str:
+        return "namespace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """As in Kubernetes; `since_ms` becomes lastTransitionTime."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportQueue(ObjectDecision):
+    """A Queue's status. Amounts are keyed by `pool/resource`, in base units."""
+
+    type: ClassVar[str] = "reportqueue"
+    generation: int
+    usage: Resources
+    demand: Resources
+    fair_share: Resources
+    dominant_share: str  # weighted, four decimals
+    dominant_resource: str  # `pool/resource`, empty while nothing is used
+    pending: int
+    running: int
+    conditions: tuple[Condition, ...]
+
+    @property
+    def kind(self) -> str:
+        return "queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPool(ObjectDecision):
+    """A ResourcePool's status."""
+
+    type: ClassVar[str] = "reportpool"
+    generation: int
+    nodes: int
+    capacity: Resources  # what may be reserved: allocatable of its nodes, less what unmanaged pods hold
+    reserved: Resources
+    unmanaged: Resources
+    conditions: tuple[Condition, ...]
+
+    @property
+    def kind(self) -> str:
+        return "resourcepool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(ObjectDecision):
+    """Tell the people who look at an object (as a Kubernetes Event) what is wrong and what to do."""
+
+    type: ClassVar[str] = "notice"
+    about: str  # the object's kind: pod, namespace
+
+    @property
+    def kind(self) -> str:
+        return self.about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence(Decision):
+    """Answer once nothing older is in flight; from then on drop whatever carries an older epoch."""
+
+    type: ClassVar[str] = "fence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resync(Decision):
+    """Ask a cluster's watcher to list every kind again, for this cell."""
+
+    type: ClassVar[str] = "resync"
+
+
+DECISION_TYPES: tuple[type[Decision], ...] = (
+    Admit,
+    Evict,
+    LabelNamespace,
+    ReportQueue,
+    ReportPool,
+    Notice,
+    Fence,
+    Resync,
+)

@@ -1,0 +1,262 @@
+"""The input log, `sluice.events.v1`: everything that the scheduler may react to, and nothing else.
+
+Object changes come from the watchers, outcomes from the actuators, ticks from the watchers' clocks, and
+CONFIG and REBUILD from the scheduler's shell. Each record carries its time, so the core needs no clock.
+
+A scheduling pass follows each record, except one marked `more`: its producer knew that another record of the
+same moment comes right behind it (several changes read at once, the body of a SYNC).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from sluice.values import NamespaceSelector, Resources
+
+Change: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+Result: TypeAlias = Literal[
+    "Applied", "AlreadyApplied", "Superseded", "Conflict", "Gone", "Rejected", "Failed"
+]
+#: Resource → amount as its author wrote it ("8", "64Gi", "50%").
+Amounts: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    type: ClassVar[str]
+
+    time_ms: int
+    cluster: str
+    more: bool = False
+
+    @property
+    def id(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def subject(self) -> str:
+        """The object that the record is about, for people: `pod/ns/name`."""
+        return self.type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectEvent(Event):
+    """A Kubernetes object as it was at `resource_version`."""
+
+    change: Change
+    uid: str
+    name: str
+    namespace: str = ""
+    resource_version: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.uid}/{self.resource_version}/{self.change}"
+
+    @property
+    def subject(self) -> str:
+        return "/".join(part for part in (self.type, self.namespace, self.name) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """What counts of a managed pod."""
+
+    requests: Resources
+    created_ms: int
+    queue: str = ""  # the pod's own queue label; empty: its namespace's binding
+    priority: int = 0
+    gated: bool = False  # Sluice's gate is still on
+    decision: str = ""  # `<epoch>.<seq>` of the decision that opened it
+    node: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    phase: str = "Pending"
+    deleting: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent(ObjectEvent):
+    """A pod of a bound namespace. A pod that changes cells ends as DELETED in its former one."""
+
+    type: ClassVar[str] = "pod"
+    pod: PodFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    allocatable: Resources
+    labels: dict[str, str] = field(default_factory=dict)
+    schedulable: bool = True  # ready and not cordoned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent(ObjectEvent):
+    type: ClassVar[str] = "node"
+    node: NodeFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceEvent(ObjectEvent):
+    type: ClassVar[str] = "namespace"
+    managed: bool
+    queue: str = ""  # the binding, as labelled
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClassEvent(ObjectEvent):
+    type: ClassVar[str] = "priorityclass"
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """A Queue's spec after validation; `problem` says in a sentence why a spec could not be read."""
+
+    cell: str = ""  # named on roots only
+    parent: str = ""
+    weight: int = 1
+    guaranteed: Amounts = field(default_factory=dict)
+    limit: Amounts = field(default_factory=dict)
+    guaranteed_by_pool: dict[str, Amounts] = field(default_factory=dict)
+    limit_by_pool: dict[str, Amounts] = field(default_factory=dict)
+    namespaces: NamespaceSelector = NamespaceSelector()
+    ordering: Literal["strictFifo", "bestEffortFifo"] = "bestEffortFifo"
+    preemption: Literal["never", "lowerPriority"] = "never"
+    reclaim: bool = True
+    grace_ms: int = 0
+    minimum_run_ms: int = 0
+    policy: str = ""
+    generation: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEvent(ObjectEvent):
+    type: ClassVar[str] = "queue"
+    queue: QueueFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    cell: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    generation: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolEvent(ObjectEvent):
+    type: ClassVar[str] = "resourcepool"
+    pool: PoolFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmanagedEvent(Event):
+    """What pods that Sluice does not manage hold of a pool, as a sum."""
+
+    type: ClassVar[str] = "unmanaged"
+    pool: str
+    pods: int
+    requests: Resources
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.pool}/{self.time_ms}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncEvent(Event):
+    """Marks a re-list. At its END the objects of the kind that were not seen are gone."""
+
+    type: ClassVar[str] = "sync"
+    phase: Literal["BEGIN", "END"]
+    kind: str  # the type of the object events in between
+    sync: str  # the same on BEGIN and END
+    resource_version: int  # the list's own
+    request: int = 0  # seq of the RESYNC decision that asked for it, if one did
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.kind}/{self.sync}/{self.phase}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickEvent(Event):
+    type: ClassVar[str] = "tick"
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.time_ms}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeEvent(Event):
+    """What really happened to a decision. The core takes the first for each seq."""
+
+    type: ClassVar[str] = "outcome"
+    seq: int
+    epoch: str
+    decision: str  # the decision's type
+    result: Result
+    message: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.epoch}.{self.seq}/{self.result}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellConfig:
+    """What decisions depend on besides objects. It enters as records, so that a replay decides the same."""
+
+    cell: str
+    clusters: tuple[str, ...]
+    kinds: tuple[str, ...]  # object kinds whose SYNC must end before anything is decided about a cluster
+    policy: str
+    core_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEvent(Event):
+    type: ClassVar[str] = "config"
+    config: CellConfig
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.config.cell}/{self.time_ms}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildEvent(Event):
+    """The ledger begins here: state is empty, and nothing is admitted until fences and re-lists are through."""
+
+    type: ClassVar[str] = "rebuild"
+    config: CellConfig
+    next_seq: int
+    reason: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.config.cell}/{self.next_seq}"
+
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    PodEvent,
+    NodeEvent,
+    NamespaceEvent,
+    PriorityClassEvent,
+    QueueEvent,
+    PoolEvent,
+    UnmanagedEvent,
+    SyncEvent,
+    TickEvent,
+    OutcomeEvent,
+    ConfigEvent,
+    RebuildEvent,
+)

@@ -1,0 +1,211 @@
+"""Kafka as Sluice uses it: two logs, one partition a cell, written in order and read from an offset.
+
+kafka-python blocks; each reader owns one thread, so that event loops never wait for the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import TopicAlreadyExistsError
+from kafka.structs import OffsetAndMetadata
+
+from sluice.codec import Headers, Message
+from sluice.settings import Settings
+
+T = TypeVar("T")
+
+#: After this long without an acknowledgement an append fails and its service starts over.
+DELIVERY_TIMEOUT_MS: Final = 120_000
+#: A dead consumer's partitions move after this long.
+SESSION_TIMEOUT_MS: Final = 6_000
+DEAD_LETTER_PREFIX: Final = "dlq."
+RETENTION_MS: Final = 14 * 24 * 3_600_000
+
+
+def client_options(settings: Settings) -> dict[str, Any]:
+    options: dict[str, Any] = {"bootstrap_servers": settings.kafka.split(",")}
+    tls = bool(settings.kafka_tls_ca)
+    if tls:
+        options["ssl_cafile"] = settings.kafka_tls_ca
+    if settings.kafka_username:
+        options |= {
+            "security_protocol": "SASL_SSL" if tls else "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": settings.kafka_username,
+            "sasl_plain_password": settings.kafka_password,
+        }
+    elif tls:
+        options["security_protocol"] = "SSL"
+    return options
+
+
+def ensure_topics(settings: Settings) -> dict[str, str]:
+    """Create what is missing of Sluice's topics; the id of each, which a topic made anew does not share."""
+    names = [settings.events_topic, settings.decisions_topic]
+    names += [DEAD_LETTER_PREFIX + name for name in names]
+    wanted = {
+        name: {
+            "num_partitions": max(settings.cells.values()) + 1,
+            "replication_factor": settings.topic_replicas,
+            "configs": {"cleanup.policy": "delete", "retention.ms": str(RETENTION_MS)},
+        }
+        for name in names
+    }
+    admin = KafkaAdminClient(**client_options(settings))
+    try:
+        for name in set(names) - set(admin.list_topics()):
+            try:
+                admin.create_topics({name: wanted[name]})
+            except TopicAlreadyExistsError:
+                pass  # another service was faster
+        admin.wait_for_topics(names)
+        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(names)}
+    finally:
+        admin.close()
+
+
+class LogWriter:
+    """Appends in order; returns when Kafka has acknowledged. Idempotent within this writer's life."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._producer = KafkaProducer(
+            **client_options(settings),
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=0,
+            delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+        )
+
+    async def append(self, topic: str, partition: int, messages: Sequence[Message]) -> int:
+        """The offset of the last of `messages`."""
+        return await asyncio.to_thread(self._append, topic, partition, messages)
+
+    def _append(self, topic: str, partition: int, messages: Sequence[Message]) -> int:
+        futures = [
+            self._producer.send(topic, message.value, message.key, message.headers, partition)
+            for message in messages
+        ]
+        return max(int(future.get(timeout=DELIVERY_TIMEOUT_MS / 1000).offset) for future in futures)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._producer.close, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A record as Kafka delivered it, not decoded yet."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class LogReader:
+    """Reads one topic: chosen partitions from chosen offsets, or what a consumer group gives it."""
+
+    def __init__(self, settings: Settings, topic: str, *, group: str | None = None) -> None:
+        self._topic = topic
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"read-{topic}")
+        self._consumer = KafkaConsumer(
+            **client_options(settings),
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_poll_records=1000,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=1000,
+        )
+        if group is not None:
+            self._consumer.subscribe([topic])
+
+    async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+    async def assign(self, offsets: Mapping[int, int]) -> None:
+        """Read these partitions, each from its offset."""
+
+        def run() -> None:
+            self._consumer.assign([self._at(partition) for partition in offsets])
+            for partition, offset in offsets.items():
+                self._consumer.seek(self._at(partition), offset)
+
+        await self._in_thread(run)
+
+    async def poll(self, timeout_s: float) -> list[Received]:
+        """Whatever has arrived, waiting at most `timeout_s` for the first record."""
+
+        def run() -> list[Received]:
+            batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+            return [
+                Received(
+                    partition=record.partition,
+                    offset=record.offset,
+                    key=record.key,
+                    value=record.value,
+                    headers=list(record.headers),
+                )
+                for records in batches.values()
+                for record in records
+            ]
+
+        return await self._in_thread(run)
+
+    async def commit(self, next_offsets: Mapping[int, int]) -> None:
+        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice."""
+        positions = {
+            self._at(partition): OffsetAndMetadata(offset, "", -1)
+            for partition, offset in next_offsets.items()
+        }
+        await self._in_thread(self._consumer.commit, positions)
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset still in the log, and the one after its last."""
+
+        def run() -> tuple[int, int]:
+            at = self._at(partition)
+            return self._consumer.beginning_offsets([at])[at], self._consumer.end_offsets([at])[at]
+
+        return await self._in_thread(run)
+
+    async def tail(self, partition: int, count: int) -> list[Received]:
+        """The last `count` records, read with an assignment of this reader's own."""
+        first, end = await self.bounds(partition)
+        start = max(first, end - count)
+        found: list[Received] = []
+        if start < end:
+            await self.assign({partition: start})
+            while not found or found[-1].offset < end - 1:
+                found += await self.poll(1.0)
+        return found
+
+    async def close(self) -> None:
+        await self._in_thread(self._consumer.close)
+        self._thread.shutdown(wait=False)
+
+    def _at(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._topic, partition)
+
+
+def dead_letter(received: Received, *, topic: str, error: str) -> Message:
+    """The original bytes and headers, with why and whence they were set aside."""
+    about = {
+        "sluice_error": error,
+        "sluice_topic": topic,
+        "sluice_partition": str(received.partition),
+        "sluice_offset": str(received.offset),
+    }
+    headers = [*received.headers, *((name, text.encode()) for name, text in about.items())]
+    return Message(key=received.key or b"", value=received.value or b"", headers=headers)
+
+
+def last_offsets(records: Iterable[Received]) -> dict[int, int]:
+    """For each partition the offset to go on from."""
+    return {record.partition: record.offset + 1 for record in records}

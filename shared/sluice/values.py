@@ -1,0 +1,84 @@
+"""Value types that records, state and policies are made of. Standard library only: the core imports them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+#: Amounts by resource, in base units: milli-cores for cpu, whole units (bytes, devices) for the rest.
+Resources: TypeAlias = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Epoch:
+    """Who may write a cell's ledger: later epochs fence earlier ones.
+
+    `generation` rises when the cell is rebuilt in another cluster identity or from a lower resourceVersion;
+    `resource_version` is that of the write to the cell's Lease that minted the epoch.
+    """
+
+    generation: int
+    resource_version: int
+
+    def __str__(self) -> str:
+        return f"{self.generation}-{self.resource_version}"
+
+    @classmethod
+    def parse(cls, text: str) -> Epoch:
+        generation, _, resource_version = text.partition("-")
+        return cls(int(generation), int(resource_version))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DecisionId:
+    """`<epoch>.<seq>`: what an object carries to say which decision it has seen."""
+
+    epoch: Epoch
+    seq: int
+
+    _PATTERN: Final = re.compile(r"(\d+)-(\d+)\.(\d+)")
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.seq}"
+
+    @classmethod
+    def parse(cls, text: str) -> DecisionId | None:
+        """None for text that no actuator wrote."""
+        match = cls._PATTERN.fullmatch(text)
+        if match is None:
+            return None
+        generation, resource_version, seq = map(int, match.groups())
+        return cls(Epoch(generation, resource_version), seq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRequirement:
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceSelector:
+    """Which namespaces a Queue takes: those named, and those whose labels meet every requirement."""
+
+    names: tuple[str, ...] = ()
+    requirements: tuple[LabelRequirement, ...] = ()
+
+    def selects(self, name: str, labels: Mapping[str, str]) -> bool:
+        if name in self.names:
+            return True
+        return bool(self.requirements) and all(r.matches(labels) for r in self.requirements)

@@ -1,0 +1,22 @@
+"""The names that Sluice writes on other people's objects. DESIGN §2 is their definition."""
+
+from typing import Final
+
+GROUP: Final = "sluice.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+#: The scheduling gate that every pod in a bound namespace is created with.
+GATE: Final = "sluice.dev/admission"
+#: Namespaces with this label (value "true") are managed.
+MANAGED_LABEL: Final = "sluice.dev/managed"
+#: On a namespace: its binding. On a pod or application: a queue below its namespace's.
+QUEUE_LABEL: Final = "sluice.dev/queue"
+#: `<epoch>.<seq>` of the decision that an object carries; only the actuator may write it.
+DECISION_ANNOTATION: Final = "sluice.dev/decision"
+
+DEFAULT_CELL: Final = "default"
+#: Where Sluice's own services, service accounts and Leases live.
+SYSTEM_NAMESPACE: Final = "sluice-system"
+#: Who may open gates and label namespaces.
+ACTUATOR_USER: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:sluice-actuator"
