@@ -7,9 +7,9 @@ once, where they enter.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
@@ -121,17 +121,14 @@ def _adapter(record_type: type[Any]) -> TypeAdapter[Any]:
 
 
 def _dataclasses_in(root: type[Any]) -> set[type[Any]]:
-    import dataclasses  # noqa: PLC0415
-    import typing  # noqa: PLC0415
-
     found: set[type[Any]] = set()
 
     def visit(annotation: Any) -> None:
-        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type) and annotation not in found:
+        if is_dataclass(annotation) and isinstance(annotation, type) and annotation not in found:
             found.add(annotation)
-            for hint in typing.get_type_hints(annotation).values():
+            for hint in get_type_hints(annotation).values():
                 visit(hint)
-        for argument in typing.get_args(annotation):
+        for argument in get_args(annotation):
             visit(argument)
 
     visit(root)

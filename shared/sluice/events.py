@@ -125,7 +125,7 @@ class QueueFacts:
     limit: Amounts = field(default_factory=dict)
     guaranteed_by_pool: dict[str, Amounts] = field(default_factory=dict)
     limit_by_pool: dict[str, Amounts] = field(default_factory=dict)
-    namespaces: NamespaceSelector = NamespaceSelector()
+    namespaces: NamespaceSelector = field(default_factory=NamespaceSelector)
     ordering: Literal["strictFifo", "bestEffortFifo"] = "bestEffortFifo"
     preemption: Literal["never", "lowerPriority"] = "never"
     reclaim: bool = True
@@ -234,7 +234,7 @@ class ConfigEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildEvent(Event):
-    """The ledger begins here: state is empty, and nothing is admitted until fences and re-lists are through."""
+    """The ledger begins here: state is empty; nothing is admitted until fences and re-lists are through."""
 
     type: ClassVar[str] = "rebuild"
     config: CellConfig

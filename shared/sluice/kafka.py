@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -60,10 +61,8 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
     admin = KafkaAdminClient(**client_options(settings))
     try:
         for name in set(names) - set(admin.list_topics()):
-            try:
+            with suppress(TopicAlreadyExistsError):  # another service was faster
                 admin.create_topics({name: wanted[name]})
-            except TopicAlreadyExistsError:
-                pass  # another service was faster
         admin.wait_for_topics(names)
         return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(names)}
     finally:

@@ -1,6 +1,6 @@
 """The Kubernetes API over its asynchronous client's connections, without its models.
 
-Typed deserialisation is the client's known bottleneck, so answers stay bytes and callers parse what they need.
+Typed deserialisation is the client's known bottleneck: answers stay bytes, callers parse what they need.
 """
 
 from __future__ import annotations

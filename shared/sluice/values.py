@@ -31,6 +31,9 @@ class Epoch:
         return cls(int(generation), int(resource_version))
 
 
+_DECISION_ID: Final = re.compile(r"(\d+)-(\d+)\.(\d+)")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class DecisionId:
     """`<epoch>.<seq>`: what an object carries to say which decision it has seen."""
@@ -38,15 +41,13 @@ class DecisionId:
     epoch: Epoch
     seq: int
 
-    _PATTERN: Final = re.compile(r"(\d+)-(\d+)\.(\d+)")
-
     def __str__(self) -> str:
         return f"{self.epoch}.{self.seq}"
 
     @classmethod
     def parse(cls, text: str) -> DecisionId | None:
         """None for text that no actuator wrote."""
-        match = cls._PATTERN.fullmatch(text)
+        match = _DECISION_ID.fullmatch(text)
         if match is None:
             return None
         generation, resource_version, seq = map(int, match.groups())
