@@ -86,7 +86,7 @@ def is_percent(text: str) -> bool:
 
 @lru_cache(maxsize=4096)  # the same few requests stand on thousands of pods
 def to_base_units(resource: str, text: str) -> int:
-    """A quantity in the unit in which its resource is counted, rounded up (away from zero) as in Kubernetes."""
+    """A quantity in its resource's base unit, rounded up (away from zero) as Kubernetes does."""
     value = parse_quantity(text)
     magnitude = min(_ceil(abs(value) * _units_per_whole(resource)), MAX_AMOUNT)
     return -magnitude if value < 0 else magnitude

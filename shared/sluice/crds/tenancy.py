@@ -118,8 +118,8 @@ class QueueSpec(Bounds):
     )
 
     cell: Cell | None = None
-    """The fair-share domain of the tree below this root queue; `default` if absent. Immutable, and only on root
-    queues."""
+    """The fair-share domain of the tree below this root queue; `default` if absent. Immutable, and only on
+    root queues."""
     parent: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     """The queue above; absent on a root queue."""
     weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
@@ -133,8 +133,8 @@ class QueueSpec(Bounds):
     acl: AccessList = AccessList()
     """Who may use the queue and those below it."""
     policy: Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)] | None = None
-    """The policy that orders what waits in and below this queue: drf, fifo, priority, usage-drf or the name of
-    a plug-in. Absent: the parent's, at a root the cell's."""
+    """The policy that orders what waits in and below this queue: drf, fifo, priority, usage-drf or the name
+    of a plug-in. Absent: the parent's, at a root the cell's."""
     ordering: Literal["strictFifo", "bestEffortFifo"] = "bestEffortFifo"
     """Whether a claim that does not fit holds up those behind it (strictFifo) or is passed by them
     (bestEffortFifo)."""
@@ -154,16 +154,18 @@ class QueueSpec(Bounds):
 
 
 class QueueStatus(Status):
-    """What the queue holds, asks for and is entitled to. Amounts are by pool, then by resource."""
+    """What the queue holds, asks for and is entitled to. Amounts are keyed by `pool/resource`."""
 
-    usage: dict[str, Shown] = {}
+    usage: Shown = {}
     """What its pods and those of the queues below hold."""
-    demand: dict[str, Shown] = {}
+    demand: Shown = {}
     """Usage and what is waited for."""
-    fair_share: str | None = None
-    """The dominant share that it would have if everybody's demand were shared fairly, as a decimal."""
+    fair_share: Shown = {}
+    """What it would hold if everybody's demand were shared fairly."""
     dominant_share: str | None = None
     """The largest, over pools and resources, of usage by capacity, divided by its weight, as a decimal."""
+    dominant_resource: str | None = None
+    """The `pool/resource` where that is."""
     pending: int = 0
     """Pods that wait behind the gate."""
     running: int = 0
@@ -197,6 +199,8 @@ class ResourcePoolStatus(Status):
     """Nodes in the pool that can take pods."""
     capacity: Shown = {}
     """What they can allocate, less what unmanaged pods use."""
+    reserved: Shown = {}
+    """What admitted pods hold."""
     unmanaged: Shown = {}
     """What pods that Sluice does not gate use there."""
 

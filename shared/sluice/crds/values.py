@@ -1,7 +1,5 @@
 """What several kinds are made of: amounts, conditions, selectors, and the CEL rules that guard them."""
 
-# ruff: noqa: RUF012  (pydantic copies mutable defaults)
-
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -99,8 +97,8 @@ Amount = Annotated[
 ]
 Requests = Annotated[dict[str, Quantity], Field(max_length=RESOURCES_MAX)]
 Amounts = Annotated[dict[str, Amount], Field(max_length=RESOURCES_MAX)]
+#: Amounts in a status. What concerns a queue is keyed by `pool/resource`, what concerns a pool by resource.
 Shown = dict[str, str]
-"""Amounts in a status: resource to quantity."""
 
 Cell = Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
@@ -131,6 +129,8 @@ class Status(Model):
         Field(json_schema_extra=keyed_by("type")),
     ] = []
     """What is true of the object, one entry per type."""
+    observed_generation: int | None = None
+    """The metadata.generation that this status judges."""
     decision: str | None = None
     """`<epoch>.<seq>` of the decision that this status states."""
 

@@ -134,8 +134,8 @@ class DynamicWorkloadStatus(Status):
     """Where the application stands."""
 
     phase: Literal["Pending", "Running", "Growing", "Reclaiming", "Finished", "Failed"] | None = None
-    """Pending: in its queue. Running: all that it asked for was granted. Growing: running, and back in its queue
-    for more. Reclaiming: pods are being taken back. Finished or Failed: it holds nothing."""
+    """Pending: in its queue. Running: all that it asked for was granted. Growing: running, and back in its
+    queue for more. Reclaiming: pods are being taken back. Finished or Failed: it holds nothing."""
     pod_sets: Annotated[
         list[PodSetStatus],
         Field(json_schema_extra=keyed_by("name")),
