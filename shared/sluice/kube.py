@@ -18,6 +18,7 @@ from kubernetes.aio import client, config
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 JSON: Final = "application/json"
 
 
@@ -73,9 +74,11 @@ class KubeClient:
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float = 30,
     ) -> Answer:
         headers = await self._authorization()
+        headers["Accept"] = accept
         if body is not None:
             headers["Content-Type"] = content_type
         try:
