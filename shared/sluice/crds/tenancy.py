@@ -218,6 +218,7 @@ class Queue(Model):
             Rule(
                 rule="!has(self.spec.parent) || self.spec.parent != self.metadata.name",
                 message="a queue cannot be its own parent: name the queue above, or none",
+                fieldPath=".spec.parent",
             ),
         )
     )

@@ -27,11 +27,13 @@ class Rule(BaseModel):
     rule: str
     message: str
     reason: Literal["FieldValueInvalid", "FieldValueForbidden"] = "FieldValueInvalid"
+    fieldPath: str = ""  # noqa: N815 - as in the schema
+    """Where the mistake is, if not in what the rule stands on."""
 
 
 def rules(*all_of: Rule) -> dict[str, Any]:
     """Schema extras that put CEL rules on a model or field."""
-    return {"x-kubernetes-validations": [rule.model_dump() for rule in all_of]}
+    return {"x-kubernetes-validations": [rule.model_dump(exclude_defaults=True) for rule in all_of]}
 
 
 def keyed_by(field: str) -> dict[str, Any]:
@@ -65,7 +67,8 @@ def _check_amount(text: str) -> str:
     return _check_quantity(text)
 
 
-_CEL_QUANTITY: Final = "isQuantity(string(self)) && !string(self).startsWith('-')"
+# isQuantity alone would take "Mi" and "." for 0.
+_CEL_QUANTITY: Final = "isQuantity(string(self)) && string(self).matches('^[+]?[.]?[0-9]')"
 _CEL_PERCENT: Final = r"string(self).matches('^(100([.]0*)?|[0-9]?[0-9]([.][0-9]*)?)%$')"
 
 

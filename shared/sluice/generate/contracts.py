@@ -1,0 +1,144 @@
+"""JSON Schemas of the records on the bus, and the AsyncAPI page that says where they pass."""
+
+from typing import Any
+
+from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, RECORD_VERSION, Codec
+from sluice.decisions import DECISION_TYPES, Decision
+from sluice.events import EVENT_TYPES, Event
+
+_JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+_FAMILIES: tuple[tuple[str, Codec[Any]], ...] = (("event", EVENTS), ("decision", DECISIONS))
+
+
+def record_schemas() -> dict[str, dict[str, Any]]:
+    """File name to JSON Schema, one per record type."""
+    return {
+        _schema_file(family, record_type): {
+            "$schema": _JSON_SCHEMA,
+            "$id": codec.ce_type(record_type),
+            **codec.schema(record_type),
+        }
+        for family, codec in _FAMILIES
+        for record_type in codec.record_types
+    }
+
+
+def asyncapi() -> dict[str, Any]:
+    """The AsyncAPI 3.0 document of both logs."""
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Sluice's logs",
+            "version": f"{RECORD_VERSION}.0.0",
+            "description": "Everything that the scheduler may react to is a record in the events, everything "
+            "it decides a record in the decisions; each cell has a partition of its own in both. Records are "
+            "CloudEvents 1.0 in Kafka's binary mode with JSON values. A log can be replayed: the same events "
+            "give the same decisions, byte for byte.",
+        },
+        "defaultContentType": "application/json",
+        "channels": {
+            "events": {
+                "address": "sluice.events.v1",
+                "description": "Object changes, ticks and outcomes, in the order in which they count.",
+                "messages": _references("event", EVENTS),
+                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "sluice.events.v1"}},
+            },
+            "decisions": {
+                "address": "sluice.decisions.v1",
+                "description": "Decisions in order of seq, which has no holes within a cell. A seq may come "
+                "twice, with the same bytes.",
+                "messages": _references("decision", DECISIONS),
+                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "sluice.decisions.v1"}},
+            },
+            "unreadableEvents": {
+                "address": "dlq.sluice.events.v1",
+                "description": "Records that could not be read: the original bytes and headers, and headers "
+                "that say what is wrong.",
+                "messages": {"unreadable": {"summary": "Any bytes."}},
+                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "dlq.sluice.events.v1"}},
+            },
+        },
+        "operations": {
+            "takeEvents": {
+                "action": "receive",
+                "channel": {"$ref": "#/channels/events"},
+                "summary": "The scheduler and every auditor read the events.",
+            },
+            "publishDecisions": {
+                "action": "send",
+                "channel": {"$ref": "#/channels/decisions"},
+                "summary": "The scheduler publishes what it decided, once it is committed.",
+            },
+            "setAside": {
+                "action": "send",
+                "channel": {"$ref": "#/channels/unreadableEvents"},
+                "summary": "The scheduler sets aside what it cannot read, and goes on.",
+            },
+        },
+        "components": {
+            "messages": {
+                **_messages("event", EVENTS, EVENT_TYPES),
+                **_messages("decision", DECISIONS, DECISION_TYPES),
+            },
+            "messageTraits": {"event": _trait(), "decision": _trait(epoch=True)},
+        },
+    }
+
+
+def _schema_file(family: str, record_type: str) -> str:
+    return f"{family}.{record_type}.v{RECORD_VERSION}.schema.json"
+
+
+def _references(family: str, codec: Codec[Any]) -> dict[str, Any]:
+    return {
+        record_type: {"$ref": f"#/components/messages/{family}.{record_type}"}
+        for record_type in codec.record_types
+    }
+
+
+def _messages(
+    family: str, codec: Codec[Any], types: tuple[type[Event], ...] | tuple[type[Decision], ...]
+) -> dict[str, Any]:
+    return {
+        f"{family}.{record.type}": {
+            "name": codec.ce_type(record.type),
+            **_summary(codec.schema(record.type)),
+            "traits": [{"$ref": f"#/components/messageTraits/{family}"}],
+            "payload": {
+                "schemaFormat": "application/schema+json;version=draft-2020-12",
+                "schema": {"$ref": f"./{_schema_file(family, record.type)}"},
+            },
+        }
+        for record in types
+    }
+
+
+def _trait(*, epoch: bool = False) -> dict[str, Any]:
+    headers = {
+        "ce_specversion": {"type": "string", "const": "1.0"},
+        "ce_id": {
+            "type": "string",
+            "description": "The same for the same event or decision, however often it comes.",
+        },
+        "ce_type": {"type": "string", "description": "The name of the message, its version included."},
+        "ce_source": {"type": "string", "description": "The service that wrote the record."},
+        "ce_subject": {"type": "string", "description": "The object that the record is about; also the key."},
+        "ce_time": {"type": "string", "format": "date-time"},
+        "content-type": {"type": "string", "const": "application/json"},
+    }
+    if epoch:
+        headers[EPOCH_HEADER] = {
+            "type": "string",
+            "description": "The writer's epoch, no part of the hashed bytes.",
+        }
+    return {
+        "contentType": "application/json",
+        "headers": {"type": "object", "required": list(headers), "properties": headers},
+        "bindings": {"kafka": {"bindingVersion": "0.5.0", "key": {"type": "string"}}},
+    }
+
+
+def _summary(schema: dict[str, Any]) -> dict[str, str]:
+    """The first sentence of the record's docstring, if it has one."""
+    description = " ".join(schema.get("description", "").split())
+    return {"summary": description.split(". ")[0].rstrip(".") + "."} if description else {}
