@@ -1,0 +1,6 @@
+"""Sluice's embedded stack: a real Kafka, Redis and Kubernetes control plane, without containers."""
+
+from sluice_local.errors import StackError
+from sluice_local.stack import Endpoints, Stack, Status
+
+__all__ = ["Endpoints", "Stack", "StackError", "Status"]

@@ -1,0 +1,102 @@
+"""What Sluice needs inside a cluster, ours or a given one: CRDs, policies, and an account per service."""
+
+import json
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice_local import kubernetes, paths
+from sluice_local.errors import StackError
+
+NAMESPACE = "sluice-system"
+ACCOUNTS = ("watcher", "scheduler", "actuator", "console")
+_TOKENS_LAST = "720h"
+# The API server looks for new policies once a second.
+_POLICIES_TAKE_EFFECT_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster, through a folder that holds an administrator's kubeconfig and gets the services'."""
+
+    folder: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    def kubeconfig_of(self, service: str) -> Path:
+        return self.folder / f"kubeconfig-{service}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The kubeconfig carries it inline; some clients want a file."""
+        return self.folder / "ca.crt"
+
+    def server(self) -> str:
+        return str(self._entry("cluster")["server"])
+
+    def token(self) -> str:
+        """The administrator's token; empty where one logs in by other means."""
+        return str(self._entry("user").get("token", ""))
+
+    def adopt(self) -> None:
+        """Take the cluster that the environment's KUBECONFIG names, and only its current context."""
+        view = ("config", "view", "--minify", "--flatten", "--raw", "--output=json")
+        self.open_with(_run(kubernetes.KUBECTL.path, *view))
+
+    def open_with(self, kubeconfig: str) -> None:
+        paths.write_private(self.kubeconfig, kubeconfig)
+        authority = self._entry("cluster").get("certificate-authority-data", "")
+        paths.write_private(self.ca_file, b64decode(authority).decode())
+
+    def set_up(self, *manifests: Path) -> None:
+        """Apply manifests (files or folders), wait until they count, and write the services' kubeconfigs."""
+        text = "\n---\n".join(self._texts(manifests))
+        applied = self.folder / "applied.yaml"
+        is_new = not applied.exists() or applied.read_text() != text
+        options = ("--server-side", "--force-conflicts", "--field-manager=sluice-local")
+        self._kubectl("apply", *options, "--filename=-", stdin=text)
+        paths.write_private(applied, text)
+        effective = time.monotonic() + (_POLICIES_TAKE_EFFECT_S if is_new else 0)
+        with ThreadPoolExecutor(len(ACCOUNTS)) as pool:
+            list(pool.map(self._write_kubeconfig, ACCOUNTS))
+        self._kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        time.sleep(max(0, effective - time.monotonic()))
+
+    def _write_kubeconfig(self, service: str) -> None:
+        account = f"sluice-{service}"
+        token = self._kubectl(
+            "create", "token", account, f"--namespace={NAMESPACE}", f"--duration={_TOKENS_LAST}"
+        )
+        text = kubernetes.kubeconfig(self._entry("cluster"), token.strip())
+        paths.write_private(self.kubeconfig_of(service), text)
+
+    def _texts(self, manifests: tuple[Path, ...]) -> Iterator[str]:
+        for path in manifests:
+            if (path / "kustomization.yaml").exists():
+                yield self._kubectl("kustomize", str(path))
+            elif path.is_dir():
+                yield from (file.read_text() for file in sorted(path.glob("*.yaml")))
+            elif path.exists():
+                yield path.read_text()
+
+    def _entry(self, kind: str) -> dict[str, Any]:
+        (entry,) = json.loads(self.kubeconfig.read_text())[f"{kind}s"]
+        content: dict[str, Any] = entry[kind]
+        return content
+
+    def _kubectl(self, *arguments: str, stdin: str = "") -> str:
+        return _run(kubernetes.KUBECTL.path, f"--kubeconfig={self.kubeconfig}", *arguments, stdin=stdin)
+
+
+def _run(*argv: str | Path, stdin: str = "") -> str:
+    run = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise StackError(f"kubectl {' '.join(map(str, argv[2:4]))} failed:\n{run.stderr.strip()}")
+    return run.stdout

@@ -1,0 +1,240 @@
+"""A Kubernetes control plane: etcd, API server, controller manager, scheduler; KWOK for nodes and kubelets.
+
+etcd listens on a socket in its private folder only. The API server makes its own certificate, knows its
+clients by tokens and answers nobody else.
+"""
+
+import http.client
+import json
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_local import paths
+from sluice_local.build import Artefact, GoBinary
+from sluice_local.component import Component
+from sluice_local.state import State
+
+_FIRST_TIME = "about five minutes on two cores, this first time only"
+ETCD = GoBinary("etcd", "etcd", "go.etcd.io/etcd/server/v3", "about a minute on two cores")
+KWOK = GoBinary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "about a minute on two cores")
+APISERVER, CONTROLLER_MANAGER, SCHEDULER, KUBECTL = (
+    GoBinary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _FIRST_TIME)
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+)
+
+
+class Etcd(Component):
+    def __init__(self, state: State) -> None:
+        super().__init__("etcd", state)
+        self.socket = self.directory / "etcd.sock"
+
+    @property
+    def address(self) -> str:
+        return "unix socket"
+
+    @property
+    def port_names(self) -> Sequence[str]:
+        return []
+
+    def artefacts(self) -> Sequence[Artefact]:
+        return [ETCD]
+
+    def argv(self) -> Sequence[str | Path]:
+        # Sockets are named relative to the working folder: an absolute path can be too long for one.
+        return [
+            ETCD.path,
+            "--name=local",
+            "--data-dir=data",
+            f"--listen-client-urls=unix://{self.socket.name}",
+            f"--advertise-client-urls=unix://{self.socket.name}:0",
+            "--listen-peer-urls=unix://peer.sock",
+            "--initial-advertise-peer-urls=unix://peer.sock:0",
+            "--initial-cluster=local=unix://peer.sock:0",
+            "--unsafe-no-fsync",  # what it wrote survives its own end all the same, only not the machine's
+            "--log-level=warn",
+        ]
+
+    def ready(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(2)
+            connection.connect(f"/proc/{self.daemon.pid()}/cwd/{self.socket.name}")
+            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            return b'"health":"true"' in connection.makefile("rb").read()
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody whom the API server knows by a token."""
+
+    name: str
+    group: str
+
+
+ADMIN = User("admin", "system:masters")
+_USERS = (
+    ADMIN,
+    User("system:kube-controller-manager", ""),
+    User("system:kube-scheduler", ""),
+    User("kwok", ""),
+)
+
+
+class ApiServer(Component):
+    def __init__(self, state: State) -> None:
+        super().__init__("kube-apiserver", state)
+        self.certificate = self.directory / "certificates" / "apiserver.crt"
+        self._tokens = self.directory / "tokens.csv"
+
+    def token(self, user: str) -> str:
+        return self.state.secret(f"token of {user}")
+
+    def kubeconfig(self, user: str) -> str:
+        trust = b64encode(self.certificate.read_bytes()).decode()
+        cluster = {"server": f"https://{self.address}", "certificate-authority-data": trust}
+        return kubeconfig(cluster, self.token(user))
+
+    def artefacts(self) -> Sequence[Artefact]:
+        return [APISERVER, KUBECTL]
+
+    def prepare(self) -> None:
+        lines = (f'{self.token(user.name)},{user.name},{user.name},"{user.group}"\n' for user in _USERS)
+        paths.write_private(self._tokens, "".join(lines))
+
+    def argv(self) -> Sequence[str | Path]:
+        key = self.certificate.with_suffix(".key")
+        return [
+            APISERVER.path,
+            "--etcd-servers=unix://../etcd/etcd.sock",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--cert-dir={self.certificate.parent}",
+            f"--token-auth-file={self._tokens}",
+            "--anonymous-auth=false",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={key}",
+            f"--service-account-key-file={key}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--endpoint-reconciler-type=none",  # it refuses to publish a loopback address
+            "--profiling=false",
+        ]
+
+    def ready(self) -> bool:
+        verified = ssl.create_default_context(cafile=self.certificate)
+        return https_ok(self.port, "/readyz", verified, token=self.token(ADMIN.name))
+
+
+class _Client(Component):
+    """A part of the control plane that talks to the API server as a user of its own."""
+
+    user: str
+    binary: GoBinary
+
+    def __init__(self, state: State, api_server: ApiServer) -> None:
+        super().__init__(self.binary.name, state)
+        self.api_server = api_server
+        self.kubeconfig = self.directory / "kubeconfig"
+
+    def artefacts(self) -> Sequence[Artefact]:
+        return [self.binary]
+
+    def prepare(self) -> None:
+        paths.write_private(self.kubeconfig, self.api_server.kubeconfig(self.user))
+
+    def ready(self) -> bool:
+        # Its certificate is made in memory at each start: nobody could verify it, and nothing secret is sent.
+        return https_ok(self.port, "/healthz", ssl._create_unverified_context())
+
+
+class ControllerManager(_Client):
+    user = "system:kube-controller-manager"
+    binary = CONTROLLER_MANAGER
+
+    def argv(self) -> Sequence[str | Path]:
+        return [
+            self.binary.path,
+            f"--kubeconfig={self.kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            "--leader-elect=false",
+            "--use-service-account-credentials",
+            f"--root-ca-file={self.api_server.certificate}",
+            *_UNHURRIED,
+        ]
+
+
+class Scheduler(_Client):
+    user = "system:kube-scheduler"
+    binary = SCHEDULER
+
+    def argv(self) -> Sequence[str | Path]:
+        return [
+            self.binary.path,
+            f"--kubeconfig={self.kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            "--leader-elect=false",
+            *_UNHURRIED,
+        ]
+
+
+# By default they send 20 to 50 requests a second, which is slower than anything else here.
+_UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
+
+
+class Kwok(_Client):
+    """Simulates every node that is annotated `kwok.x-k8s.io/node: fake`, and the pods on it."""
+
+    user = "kwok"
+    binary = KWOK
+
+    @property
+    def address(self) -> str:
+        return "-"  # its server would hand out logs and shells without asking who is there
+
+    @property
+    def port_names(self) -> Sequence[str]:
+        return []
+
+    def argv(self) -> Sequence[str | Path]:
+        return [
+            self.binary.path,
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={paths.RECIPES / 'kwok' / 'stages.yaml'}",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            "--node-lease-duration-seconds=40",
+        ]
+
+    def ready(self) -> bool:
+        return True  # there is nothing to ask: as long as it runs, it keeps trying
+
+
+def kubeconfig(cluster: Mapping[str, str], token: str) -> str:
+    """A kubeconfig that needs no other file. JSON is YAML."""
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "local", "cluster": dict(cluster)}],
+            "users": [{"name": "local", "user": {"token": token}}],
+            "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+            "current-context": "local",
+        },
+        indent=2,
+    )
+
+
+def https_ok(port: int, path: str, context: ssl.SSLContext, token: str | None = None) -> bool:
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=context)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        return connection.getresponse().status == http.client.OK
+    except http.client.HTTPException:
+        return False
+    finally:
+        connection.close()

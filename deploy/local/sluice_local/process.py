@@ -1,0 +1,103 @@
+"""Long-lived processes: start them, know them again, end exactly them."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sluice_local.paths import write_private
+
+# Keeps children that this process started, so that they can be reaped when they end.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+class Daemon:
+    """A process that outlives the command that started it. Its folder holds its record, log and data."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log = directory / "log"
+        self._record = directory / "process.json"
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        with self.log.open("ab") as log:
+            child = subprocess.Popen(
+                argv,
+                cwd=self.directory,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C meant for the starting command is not meant for it
+                umask=0o077,
+            )
+        _children[child.pid] = child
+        write_private(self._record, json.dumps({"pid": child.pid, "born": _born(child.pid)}))
+
+    def pid(self) -> int | None:
+        """The process id, if it still belongs to the process that was started here."""
+        try:
+            record = json.loads(self._record.read_text())
+        except FileNotFoundError:
+            return None
+        pid = int(record["pid"])
+        if pid in _children:
+            _children[pid].poll()
+        return pid if _born(pid) == record["born"] else None
+
+    def stop(self, *, grace_s: float) -> None:
+        """Ask it to end; after the grace period, end it."""
+        if not self._signal(signal.SIGTERM, wait_s=grace_s):
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._signal(signal.SIGKILL, wait_s=30)
+
+    def _signal(self, number: signal.Signals, *, wait_s: float) -> bool:
+        """Send a signal and wait for the end. True if nothing runs any more."""
+        pid = self.pid()
+        if pid is None:
+            return True
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return True
+        try:
+            # The handle pins the process; only now does the check that it is ours hold until the signal.
+            if self.pid() is None:
+                return True
+            signal.pidfd_send_signal(handle, number)
+            ended = bool(select.select([handle], [], [], wait_s)[0])
+        finally:
+            os.close(handle)
+        if ended and (child := _children.pop(pid, None)):
+            child.wait()
+        return ended
+
+    def memory_bytes(self) -> int:
+        pid = self.pid()
+        if pid is None:
+            return 0
+        resident_pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return resident_pages * os.sysconf("SC_PAGE_SIZE")
+
+    def last_words(self, lines: int = 15) -> str:
+        if not self.log.exists():
+            return ""
+        with self.log.open(errors="replace") as file:
+            return "".join(deque(file, maxlen=lines))
+
+
+def _born(pid: int) -> int | None:
+    """When a process started, in ticks since boot: with the pid, its identity. None once it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = stat[stat.rindex(")") + 2 :].split()
+    return None if state in "ZX" else int(fields[18])

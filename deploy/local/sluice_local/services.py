@@ -1,0 +1,37 @@
+"""Sluice's own services as processes of the stack, each with its own identity in the cluster."""
+
+import http.client
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sluice_local.component import Component
+from sluice_local.state import State
+
+# In the order in which they start; they end in the opposite order.
+SERVICES = ("watcher", "scheduler", "actuator")
+
+
+class Service(Component):
+    """One process of a service. Several instances of one service differ in name, port and log."""
+
+    def __init__(self, service: str, state: State, settings: Mapping[str, str], *, instance: str) -> None:
+        super().__init__(instance, state)
+        self._service = service
+        self._settings = settings
+
+    def argv(self) -> Sequence[str | Path]:
+        return [Path(sys.executable).with_name(f"sluice-{self._service}")]
+
+    def environment(self) -> Mapping[str, str]:
+        return {**self._settings, "SLUICE_HTTP": self.address}
+
+    def ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.client.OK
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()

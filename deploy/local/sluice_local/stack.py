@@ -1,0 +1,274 @@
+"""A stack: one Kafka, one Redis, one control plane and Sluice's services, under a name."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sluice_local import build, kubernetes, paths
+from sluice_local.build import Artefact, Say
+from sluice_local.cluster import Cluster
+from sluice_local.component import Component
+from sluice_local.errors import StackError
+from sluice_local.kafka import USERNAME, Kafka
+from sluice_local.kubernetes import ADMIN, ApiServer, ControllerManager, Etcd, Kwok, Scheduler
+from sluice_local.redis import Redis
+from sluice_local.services import SERVICES, Service
+from sluice_local.state import State
+
+PARTS = ("kafka", "redis", "kubernetes")
+OPTIONAL = ("kube-controller-manager", "kube-scheduler", "kwok")
+# Set by `user_env` beside the endpoints, which are then a stack's own and not given by somebody else.
+STACK_VARIABLE = "SLUICE_STACK"
+MANIFESTS = (
+    paths.DEPLOY / "crds",
+    paths.DEPLOY / "base" / "namespace.yaml",
+    paths.DEPLOY / "base" / "rbac.yaml",
+    paths.DEPLOY / "policies",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the stack's servers are and how to log in."""
+
+    kubeconfig: Path
+    api_server: str
+    ca_file: Path | None
+    admin_token: str | None
+    kafka: str
+    kafka_username: str | None
+    kafka_password: str | None
+    redis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    name: str
+    pid: int | None
+    address: str
+    ready: bool
+    memory_bytes: int
+
+
+def _quiet(_: str) -> None:
+    pass
+
+
+class Stack:
+    """Safe to use from several processes at once; its servers outlive all of them until `down`."""
+
+    def __init__(self, name: str = "default", *, without: Iterable[str] = (), say: Say = _quiet) -> None:
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+            raise StackError(f"{name!r} can't name a stack: use small letters, digits and dashes.")
+        self.name = name
+        self.directory = paths.stacks() / name
+        self._say = say
+        self._without = _checked(without, (*PARTS, *OPTIONAL))
+        self._given = {} if STACK_VARIABLE in os.environ else _given_endpoints()
+        self._state = State(self.directory)
+        self._cluster = Cluster(self.directory)
+        self._kafka = Kafka(self._state)
+        self._redis = Redis(self._state)
+        self._etcd = Etcd(self._state)
+        self._api_server = ApiServer(self._state)
+        self._clients: list[Component] = [
+            client(self._state, self._api_server) for client in (ControllerManager, Scheduler, Kwok)
+        ]
+        servers: list[Component] = [self._kafka, self._redis, self._etcd, self._api_server, *self._clients]
+        self._servers: dict[str, Component] = {server.name: server for server in servers}
+
+    def build(self) -> None:
+        """Build all that this stack may need, so that `up` takes seconds."""
+        build.ensure(self._artefacts(set(PARTS) - self._without), self._say)
+
+    def up(self, only: Iterable[str] = PARTS, *, services: bool = False) -> None:
+        """Start what does not run yet, building it first if need be, and return when all of it is ready."""
+        wanted = _checked(only, PARTS) - self._without
+        lanes = {"kafka": self._kafka_up, "redis": self._redis_up, "kubernetes": self._kubernetes_up}
+        with self._state.exclusive():
+            build.ensure(self._artefacts(wanted), self._say)
+            _together(lane for part, lane in lanes.items() if part in wanted)
+        if services:
+            self.services_up()
+
+    def services_up(self, names: Iterable[str] = SERVICES) -> None:
+        wanted = _checked(names, SERVICES)
+        with self._state.exclusive():
+            _together(partial(self._start, self._service(name)) for name in wanted)
+
+    def services_down(self, names: Iterable[str] = SERVICES) -> None:
+        wanted = _checked(names, SERVICES)
+        with self._state.exclusive():
+            _together(partial(self._stop, self._service(name)) for name in wanted)
+
+    def start(self, name: str, *, instance: str | None = None) -> None:
+        """Start one server again, with its data and on its port; or one more instance of a service."""
+        component = self._servers.get(name) or self._service(name, instance)
+        with self._state.exclusive():
+            self._start(component)
+
+    def stop(self, name: str) -> None:
+        """Ask one server or instance to end, and wait until it has."""
+        with self._state.exclusive():
+            self._stop(self._component(name))
+
+    def kill(self, name: str) -> None:
+        """End one server or instance as a crash would."""
+        self._component(name).daemon.kill()
+
+    def down(self, *, purge: bool = False) -> None:
+        """End everything that runs; with purge, forget data, ports and credentials too."""
+        with self._state.exclusive():
+            if purge:
+                _together(self._component(name).daemon.kill for name in self._names())
+                shutil.rmtree(self.directory)
+                return
+            # Clients before their servers, so that nothing ends in a flood of lost connections.
+            clients = {client.name for client in self._clients}
+            instances = set(self._names()) - self._servers.keys()
+            servers = self._servers.keys() - clients - {"etcd"}
+            for group in (instances, clients, servers, {"etcd"}):
+                _together(partial(self._stop, self._component(name)) for name in group)
+
+    def status(self) -> list[Status]:
+        return [self._status(self._component(name)) for name in self._names()]
+
+    def log(self, name: str) -> Path:
+        return self._component(name).daemon.log
+
+    def logs(self) -> list[Path]:
+        return [self.log(name) for name in self._names()]
+
+    @property
+    def endpoints(self) -> Endpoints:
+        settings = self._settings()
+        is_up = self._cluster.kubeconfig.exists()
+        return Endpoints(
+            kubeconfig=self._cluster.kubeconfig,
+            api_server=self._cluster.server() if is_up else "",
+            ca_file=self._cluster.ca_file,
+            admin_token=self._cluster.token() if is_up else "",
+            kafka=settings["SLUICE_KAFKA"],
+            kafka_username=settings.get("SLUICE_KAFKA_USERNAME", ""),
+            kafka_password=settings.get("SLUICE_KAFKA_PASSWORD", ""),
+            redis=settings["SLUICE_REDIS"],
+        )
+
+    def service_env(self, service: str) -> dict[str, str]:
+        """What a service of Sluice finds in its environment, but for its own address."""
+        return {**self._settings(), "KUBECONFIG": str(self._cluster.kubeconfig_of(service))}
+
+    def user_env(self) -> dict[str, str]:
+        """What makes an administrator's clients talk to this stack."""
+        return {
+            **self._settings(),
+            "KUBECONFIG": str(self._cluster.kubeconfig),
+            STACK_VARIABLE: self.name,
+            "PATH": f"{kubernetes.KUBECTL.path.parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def _settings(self) -> dict[str, str]:
+        kafka = {
+            "SLUICE_KAFKA": self._kafka.address,
+            "SLUICE_KAFKA_USERNAME": USERNAME,
+            "SLUICE_KAFKA_PASSWORD": self._kafka.password,
+        }
+        given_kafka = {key: value for key, value in self._given.items() if key in kafka}
+        return {
+            **(given_kafka if "SLUICE_KAFKA" in given_kafka else kafka),
+            "SLUICE_REDIS": self._given.get("SLUICE_REDIS") or self._redis.url,
+            "SLUICE_CLUSTER": "local",
+        }
+
+    def _artefacts(self, wanted: Set[str]) -> list[Artefact]:
+        """What has to be built for the wanted parts, the quickest first."""
+        artefacts: list[Artefact] = []
+        if "kafka" in wanted and "SLUICE_KAFKA" not in self._given:
+            artefacts += self._kafka.artefacts()
+        if "kubernetes" in wanted:
+            artefacts.append(kubernetes.KUBECTL)
+            if "KUBECONFIG" not in self._given:
+                artefacts += [artefact for server in self._control_plane() for artefact in server.artefacts()]
+        return artefacts
+
+    def _control_plane(self) -> list[Component]:
+        clients = [client for client in self._clients if client.name not in self._without]
+        return [self._etcd, self._api_server, *clients]
+
+    def _kafka_up(self) -> None:
+        if given := self._given.get("SLUICE_KAFKA"):
+            self._say(f"Kafka is given: {given}")
+        else:
+            self._start(self._kafka)
+
+    def _redis_up(self) -> None:
+        if "SLUICE_REDIS" in self._given:
+            self._say("Redis is given")
+        else:
+            self._start(self._redis)
+
+    def _kubernetes_up(self) -> None:
+        if "KUBECONFIG" in self._given:
+            self._cluster.adopt()
+            self._say(f"Kubernetes is given: {self._cluster.server()} gets CRDs, policies and accounts")
+            self._cluster.set_up(*MANIFESTS)
+            return
+        etcd, api_server, *clients = self._control_plane()
+        self._start(etcd)
+        self._start(api_server)
+        self._cluster.open_with(self._api_server.kubeconfig(ADMIN.name))
+        set_up = partial(self._cluster.set_up, *MANIFESTS, paths.RECIPES / "kwok" / "rbac.yaml")
+        _together([set_up, *(partial(self._start, client) for client in clients)])
+
+    def _start(self, component: Component) -> None:
+        seconds = component.start()
+        if seconds is not None:
+            self._say(f"{component.name} is ready after {seconds:.1f} s at {component.address}")
+
+    def _stop(self, component: Component) -> None:
+        component.daemon.stop(grace_s=component.grace_s)
+
+    def _service(self, service: str, instance: str | None = None) -> Service:
+        return Service(service, self._state, self.service_env(service), instance=instance or service)
+
+    def _component(self, name: str) -> Component:
+        return self._servers.get(name) or self._service(name)
+
+    def _names(self) -> list[str]:
+        """Everything that was ever started: the servers in their order, then services and their instances."""
+        started = {record.parent.name for record in self.directory.glob("*/process.json")}
+        return [name for name in self._servers if name in started] + sorted(started - self._servers.keys())
+
+    def _status(self, component: Component) -> Status:
+        return Status(
+            name=component.name,
+            pid=component.daemon.pid(),
+            address=component.address,
+            ready=component.is_ready(),
+            memory_bytes=component.daemon.memory_bytes(),
+        )
+
+
+def _given_endpoints() -> dict[str, str]:
+    names = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _checked(names: Iterable[str], known: Sequence[str]) -> Set[str]:
+    wanted = set(names)
+    if unknown := sorted(wanted.difference(known)):
+        raise StackError(f"There is no {', '.join(unknown)} here; there are {', '.join(known)}.")
+    return wanted
+
+
+def _together(calls: Iterable[Callable[[], None]]) -> None:
+    """Run calls at the same time; when all have ended, raise what the first that failed has raised."""
+    calls = list(calls)
+    with ThreadPoolExecutor(max(1, len(calls))) as pool:
+        for future in [pool.submit(call) for call in calls]:
+            future.result()

