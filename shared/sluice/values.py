@@ -9,6 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 #: Amounts by resource, in base units: milli-cores for cpu, whole units (bytes, devices) for the rest.
 Resources: TypeAlias = dict[str, int]
+#: Each pod asks for one of these, beside what its containers ask for: nodes offer a limited number.
+POD_SLOTS: Final = "pods"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,0 +1,123 @@
+"""Who waits where: which queue a namespace is bound to, and which queue a pod is charged to.
+
+A binding counts only if its queue, or one above it, selects the namespace. What does not count is told to
+the people concerned, in one sentence each: in the pod's account, and once as a notice on the namespace.
+"""
+
+from __future__ import annotations
+
+from sluice.decisions import LabelNamespace, Notice
+
+from sluice_scheduler.core.entities import Namespace, Pod
+from sluice_scheduler.core.state import State
+from sluice_scheduler.core.tree import QueueNode
+
+
+def selects(queue: QueueNode, namespace: Namespace) -> bool:
+    return any(above.facts.namespaces.selects(namespace.name, namespace.labels) for above in queue.path)
+
+
+def binding_problem(state: State, namespace: Namespace) -> str:
+    """Why nothing in a bound namespace is admitted; empty if all is well."""
+    queue = state.tree.get(namespace.queue)
+    if queue is None:
+        return (
+            f"namespace {namespace.name} is bound to queue {namespace.queue}, which does not exist: "
+            "create the Queue, or change the namespace's label sluice.dev/queue"
+        )
+    if queue.problem:
+        return f"queue {queue.name} can't be used: {queue.problem}"
+    if not selects(queue, namespace):
+        return (
+            f"queue {queue.name} does not select namespace {namespace.name}: name it in the Queue's "
+            "spec.namespaces, or change the namespace's label sluice.dev/queue"
+        )
+    return ""
+
+
+def queue_for(state: State, pod: Pod, namespace: Namespace) -> tuple[str, str]:
+    """The queue that a pod belongs to, and why nothing of it may be admitted there (or neither)."""
+    problem = binding_problem(state, namespace)
+    if problem:
+        return (namespace.queue if namespace.queue in state.tree else "", problem)
+    wanted = pod.facts.queue
+    if not wanted or wanted == namespace.queue:
+        return namespace.queue, ""
+    queue = state.tree.get(wanted)
+    if queue is None or all(above.name != namespace.queue for above in queue.path):
+        return namespace.queue, (
+            f"the pod names queue {wanted}, which does not stand below {namespace.queue}, its namespace's: "
+            "recreate the pod with another label sluice.dev/queue, or without"
+        )
+    return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
+
+
+def bind_namespace(state: State, namespace: Namespace) -> None:
+    """Keep the label in step with the queues' selectors, and tell of a binding that does not count."""
+    if not namespace.managed or not state.is_live(namespace.cluster):
+        return
+    wanted = _wanted_binding(state, namespace)
+    if wanted not in (namespace.queue, namespace.labelling):
+        decision = state.decide(
+            LabelNamespace,
+            cluster=namespace.cluster,
+            name=namespace.name,
+            uid=namespace.uid,
+            queue=wanted,
+            reason="Selected",
+            sentence=f"queue {wanted} selects namespace {namespace.name}",
+        )
+        namespace.labelling, namespace.labelling_seq = wanted, decision.seq
+        state.namespaces.put(namespace)
+    problem = binding_problem(state, namespace) if namespace.bound and wanted == namespace.queue else ""
+    if problem != namespace.noticed:
+        namespace.noticed = problem
+        state.namespaces.put(namespace)
+        if problem:
+            state.decide(
+                Notice,
+                cluster=namespace.cluster,
+                name=namespace.name,
+                uid=namespace.uid,
+                about="namespace",
+                reason="BindingDoesNotCount",
+                sentence=problem,
+            )
+
+
+def _wanted_binding(state: State, namespace: Namespace) -> str:
+    """The binding as it is while it counts; otherwise the one queue that selects the namespace, if just one.
+
+    A queue and those above it may select alike: then the lowest is meant. Where several branches select,
+    an administrator must choose.
+    """
+    if namespace.bound and not binding_problem(state, namespace):
+        return namespace.queue
+    selecting = [
+        queue
+        for name, queue in sorted(state.tree.items())
+        if queue.usable and queue.facts.namespaces.selects(namespace.name, namespace.labels)
+    ]
+    lowest = [q for q in selecting if not any(q in other.path[1:] for other in selecting)]
+    return lowest[0].name if len(lowest) == 1 else namespace.queue
+
+
+def bind_namespaces(state: State) -> None:
+    for namespace in sorted(state.namespaces, key=lambda namespace: namespace.key):
+        bind_namespace(state, namespace)
+        rebind_pods(state, namespace)
+
+
+def rebind_pods(state: State, namespace: Namespace) -> None:
+    """Bring the accounts of a namespace's pods to the queues that they belong to now."""
+    for pod in state.pods_in(namespace):
+        place_pod(state, pod, namespace)
+
+
+def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
+    queue, problem = queue_for(state, pod, namespace)
+    if (queue, problem) != (pod.queue, pod.problem):
+        state.withdraw(pod)
+        pod.queue, pod.problem = queue, problem
+        state.pods.put(pod)
+        state.enter(pod)

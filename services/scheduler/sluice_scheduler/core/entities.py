@@ -1,0 +1,238 @@
+"""Entities: what the ledger stores, each under a key of its own such as `pod/<cluster>/<uid>`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
+
+from sluice.decisions import Condition
+from sluice.events import (
+    CellConfig,
+    NodeFacts,
+    PodFacts,
+    PoolFacts,
+    QueueFacts,
+)
+from sluice.values import Resources
+
+#: Waiting: gated. Assumed: a decision to admit is out. Holding: seen open. Withdrawn: known to be gone.
+PodPhase: TypeAlias = Literal["Waiting", "Assumed", "Holding", "Withdrawn"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Entity:
+    """Something that the ledger stores."""
+
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(slots=True, kw_only=True)
+class TrackedObject(Entity):
+    """A Kubernetes object as last seen."""
+
+    cluster: str
+    uid: str
+    name: str
+    namespace: str = ""
+    resource_version: int
+    sync: str = ""  # the last re-list that it was seen in
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.uid}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Pod(TrackedObject):
+    """A managed pod's account."""
+
+    kind: ClassVar[str] = "pod"
+    facts: PodFacts
+    phase: PodPhase = "Waiting"
+    queue: str = ""  # charged to, or waiting in; empty while `problem` says why
+    pool: str = ""  # where it holds its share
+    seq: int = 0  # the decision that admitted it; 0: found open
+    retry_ms: int = 0  # not offered again before
+    problem: str = ""  # why it can't wait in any queue
+    evicting: int = 0  # seq of the decision to evict it
+
+    @property
+    def holds(self) -> bool:
+        return self.phase in ("Assumed", "Holding")
+
+    @property
+    def bypassed(self) -> bool:
+        """Open without a decision: the policies were got round."""
+        return self.phase == "Holding" and self.seq == 0 and not self.facts.decision
+
+
+@dataclass(slots=True, kw_only=True)
+class Node(TrackedObject):
+    kind: ClassVar[str] = "node"
+    facts: NodeFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Namespace(TrackedObject):
+    kind: ClassVar[str] = "namespace"
+    managed: bool
+    queue: str
+    labels: dict[str, str]
+    labelling: str = ""  # the binding that a decision under way writes
+    labelling_seq: int = 0
+    noticed: str = ""  # the problem that was last told
+
+    @property
+    def bound(self) -> bool:
+        return self.managed and bool(self.queue)
+
+
+@dataclass(slots=True, kw_only=True)
+class Queue(TrackedObject):
+    kind: ClassVar[str] = "queue"
+    facts: QueueFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Pool(TrackedObject):
+    kind: ClassVar[str] = "resourcepool"
+    facts: PoolFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Unmanaged(Entity):
+    """What pods outside Sluice's hands hold of one cluster's pool."""
+
+    kind: ClassVar[str] = "unmanaged"
+    cluster: str
+    pool: str
+    pods: int
+    requests: Resources
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.pool}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tombstone(Entity):
+    """A deleted object, until the next SYNC of its kind ends: late news of it must not bring it back."""
+
+    kind: ClassVar[str] = "tombstone"
+    cluster: str
+    object_kind: str
+    uid: str
+    resource_version: int
+    time_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.object_kind}/{self.uid}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster(Entity):
+    """How far a cluster's part of a rebuild has come, and which re-lists are under way."""
+
+    kind: ClassVar[str] = "cluster"
+    name: str
+    fence: int  # seq of its FENCE
+    resync: int = 0  # seq of its RESYNC; 0 until the fence was answered
+    synced: tuple[str, ...] = ()  # kinds whose requested SYNC has ended
+    open_syncs: dict[str, str] = field(default_factory=dict)  # kind → id of the SYNC that has begun
+    live: bool = False  # decisions may be made about it
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Report(Entity):
+    """The last status written for a Queue or ResourcePool, to write only what has changed."""
+
+    kind: ClassVar[str] = "report"
+    about: str  # `queue/<name>`, `resourcepool/<name>`
+    seq: int
+    figures: dict[str, Any]
+    conditions: tuple[Condition, ...]
+    retry: bool = False  # the write failed
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.about}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cell(Entity):
+    """The cell itself."""
+
+    kind: ClassVar[str] = "cell"
+    config: CellConfig
+    next_seq: int
+    time_ms: int = 0
+
+    @property
+    def key(self) -> str:
+        return self.kind
+
+
+ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
+    Cell,
+    Cluster,
+    Namespace,
+    Queue,
+    Pool,
+    Node,
+    Unmanaged,
+    Tombstone,
+    Report,
+    Pod,
+)
+
+E = TypeVar("E", bound=Entity)
+
+
+class Table(Generic[E]):
+    """Entities of one kind by key; knows which changed."""
+
+    def __init__(self, changes: dict[str, Entity | None]) -> None:
+        self._rows: dict[str, E] = {}
+        self._changes = changes
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self._rows.values())
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, key: str) -> E | None:
+        return self._rows.get(key)
+
+    def put(self, entity: E) -> None:
+        """Add an entity, or say that one has changed."""
+        key = entity.key
+        self._rows[key] = entity
+        self._changes[key] = entity
+
+    def drop(self, key: str) -> None:
+        del self._rows[key]
+        self._changes[key] = None
+
+    def clear(self) -> None:
+        for key in self._rows:
+            self._changes[key] = None
+        self._rows.clear()
+
+    def discard(self, key: str) -> None:
+        if key in self._rows:
+            self.drop(key)
+
+    def restore(self, entity: E) -> None:
+        """Put back what was committed before."""
+        self._rows[entity.key] = entity

@@ -1,0 +1,61 @@
+"""What became of decisions. The first outcome of each counts; later ones find nothing left to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice.decisions import Admit, Fence, LabelNamespace, ReportPool, ReportQueue
+from sluice.events import OutcomeEvent
+
+from sluice_scheduler.core.entities import Cluster
+from sluice_scheduler.core.recovery import on_fence_outcome
+from sluice_scheduler.core.state import State
+
+#: An admission that could not be written is offered again after this long.
+PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}
+
+
+def on_outcome(state: State, event: OutcomeEvent) -> None:
+    if event.decision == Fence.type:
+        cluster = state.clusters.get(f"{Cluster.kind}/{event.cluster}")
+        if cluster is not None:
+            on_fence_outcome(state, cluster, event)
+    elif event.decision == Admit.type:
+        _on_admit(state, event)
+    elif event.decision == LabelNamespace.type:
+        _on_label(state, event)
+    elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
+        _on_report(state, event)
+
+
+def _on_admit(state: State, event: OutcomeEvent) -> None:
+    pod = state.pods.get(state.assumed.get(event.seq, ""))
+    if pod is None:
+        return  # confirmed or gone meanwhile, or answered before
+    if event.result in ("Applied", "AlreadyApplied"):
+        return  # the pod's own event confirms it
+    state.withdraw(pod)
+    if event.result == "Gone":
+        pod.phase = "Withdrawn"  # its deletion is on its way
+    else:
+        pod.phase, pod.pool, pod.seq = "Waiting", "", 0
+        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
+    state.pods.put(pod)
+    state.enter(pod)
+
+
+def _on_label(state: State, event: OutcomeEvent) -> None:
+    """A label that could not be written is wanted again when the namespace or a queue next changes."""
+    if event.result not in PAUSE_MS:
+        return
+    for namespace in [n for n in state.namespaces if n.labelling_seq == event.seq]:
+        namespace.labelling, namespace.labelling_seq = "", 0
+        state.namespaces.put(namespace)
+
+
+def _on_report(state: State, event: OutcomeEvent) -> None:
+    """A status that could not be written is written again with the next tick."""
+    for report in [report for report in state.reports if report.seq == event.seq]:
+        report.retry = True
+        state.reports.put(report)
+        state.report_due = True

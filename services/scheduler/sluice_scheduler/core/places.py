@@ -1,0 +1,78 @@
+"""Where pods may go: which nodes make up which pool, and what each pool can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from sluice.values import Resources
+
+from sluice_scheduler.core.entities import Node, Pool, Unmanaged
+
+#: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
+PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
+Labels: TypeAlias = Mapping[str, str]
+
+
+def add_resources(target: Resources, amounts: Mapping[str, int], sign: int = 1) -> None:
+    for resource, amount in amounts.items():
+        target[resource] = target.get(resource, 0) + sign * amount
+
+
+class Places:
+    """Sums over nodes, kept up to date as nodes come and go."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        self.pools = sorted((pool for pool in pools if not pool.facts.problem), key=lambda pool: pool.name)
+        #: What may be reserved: what the pool's nodes can allocate, less what unmanaged pods hold.
+        self.capacity: dict[PoolKey, Resources] = {}
+        self.node_count: dict[str, int] = {pool.name: 0 for pool in self.pools}
+        self._nodes: dict[tuple[str, str], Node] = {}
+        self._pools_for: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+
+    def add(self, node: Node) -> None:
+        self._move(node, 1)
+        self._nodes[(node.cluster, node.name)] = node
+
+    def remove(self, node: Node) -> None:
+        self._move(node, -1)
+        del self._nodes[(node.cluster, node.name)]
+
+    def _move(self, node: Node, sign: int) -> None:
+        self._pools_for.clear()
+        pool = self.pool_with(node.facts.labels)
+        if pool and node.facts.schedulable:
+            self.node_count[pool] += sign
+            add_resources(self.capacity.setdefault((node.cluster, pool), {}), node.facts.allocatable, sign)
+
+    def hold(self, unmanaged: Unmanaged, sign: int) -> None:
+        """Take what unmanaged pods hold off their pool's capacity, or (-1) put it back."""
+        if unmanaged.pool in self.node_count:
+            capacity = self.capacity.setdefault((unmanaged.cluster, unmanaged.pool), {})
+            add_resources(capacity, unmanaged.requests, -sign)
+
+    def pool_with(self, labels: Labels) -> str:
+        """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
+        return next((p.name for p in self.pools if p.facts.node_selector.items() <= labels.items()), "")
+
+    def pool_of(self, cluster: str, node_name: str) -> str:
+        node = self._nodes.get((cluster, node_name))
+        return self.pool_with(node.facts.labels) if node else ""
+
+    def pools_for(self, cluster: str, node_selector: Labels) -> list[str]:
+        """The pools with a node that a pod may go to, by name."""
+        key = (cluster, tuple(sorted(node_selector.items())))
+        if key not in self._pools_for:
+            self._pools_for[key] = sorted(
+                {
+                    self.pool_with(node.facts.labels)
+                    for (where, _), node in self._nodes.items()
+                    if where == cluster and node_selector.items() <= node.facts.labels.items()
+                }
+                - {""}
+            )
+        return self._pools_for[key]
+
+    def node_selector(self, pool: str) -> dict[str, str]:
+        """What narrows a pod to the pool."""
+        return next((dict(p.facts.node_selector) for p in self.pools if p.name == pool), {})

@@ -1,0 +1,235 @@
+"""What Queues and ResourcePools show of themselves: a status, written once a tick and only if it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
+from sluice.quantities import format_amount
+from sluice.values import Resources
+
+from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
+from sluice_scheduler.core.places import PoolKey, add_resources
+from sluice_scheduler.core.state import State
+from sluice_scheduler.core.tree import QueueNode
+
+
+def report(state: State) -> None:
+    if not state.report_due or not state.is_live(state.home):
+        return
+    state.report_due = False
+    fair = fair_shares(state)
+    pods = _pods_by_queue(state)
+    for queue in sorted((q for q in state.queues if q.cluster == state.home), key=lambda q: q.name):
+        node = state.tree.get(queue.name)
+        if node is not None:
+            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair.get(queue.name, {})))
+    for pool in sorted((p for p in state.pools if p.cluster == state.home), key=lambda p: p.name):
+        _tell(state, pool, ReportPool, _pool_fields(state, pool))
+
+
+def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> None:
+    """Decide to write a status, unless it is what was last written; conditions keep the time they turned."""
+    last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
+    turned = {c.type: c for c in last.conditions} if last else {}
+    conditions = tuple(
+        condition
+        if (old := turned.get(condition.type)) is None or old.status != condition.status
+        else Condition(
+            type=condition.type,
+            status=condition.status,
+            reason=condition.reason,
+            message=condition.message,
+            since_ms=old.since_ms,
+        )
+        for condition in fields.pop("conditions")
+    )
+    figures = {"generation": about.facts.generation, **fields}
+    if last and not last.retry and last.figures == figures and last.conditions == conditions:
+        return
+    decision = state.decide(
+        make,
+        cluster=about.cluster,
+        name=about.name,
+        uid=about.uid,
+        conditions=conditions,
+        reason="Changed",
+        sentence=f"{about.kind} {about.name} changed",
+        **figures,
+    )
+    state.reports.put(
+        Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
+    )
+
+
+# ---- queues
+
+
+def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
+    """Each queue's pods, those of the queues below it included."""
+    found: dict[str, list[Pod]] = {name: [] for name in state.tree}
+    for pod in state.pods:
+        node = state.tree.get(pod.queue)
+        for above in node.path if node else ():
+            if above.name in found:
+                found[above.name].append(pod)
+    return found
+
+
+def _queue_fields(
+    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: Resources
+) -> dict[str, Any]:
+    own = pods[node.name]
+    waiting = [pod for pod in own if pod.phase == "Waiting"]
+    demand: Resources = {}
+    for pod in waiting:
+        add_resources(demand, pod.facts.requests)
+    share, resource = state.books.dominant_share(node)
+    return {
+        "usage": _by_pool(state.books.usage(node.name)),
+        "demand": _sorted(demand),
+        "fair_share": fair,
+        "dominant_share": f"{float(share):.4f}",
+        "dominant_resource": resource,
+        "pending": len(waiting),
+        "running": sum(1 for pod in own if pod.holds),
+        "conditions": _queue_conditions(state, node, own),
+    }
+
+
+def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
+    bypassed = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if pod.bypassed)
+    stuck = sorted({pod.problem for pod in pods if pod.problem and pod.phase == "Waiting"})
+    over = _over(state, node)
+    return [
+        _condition(state, "Ready", good=True, problem=node.problem),
+        _condition(
+            state,
+            "WithinLimits",
+            good=True,
+            problem=over and f"holds more than {over}: nothing more is admitted until it fits again",
+        ),
+        _condition(
+            state,
+            "Bypassed",
+            good=False,
+            problem=f"{len(bypassed)} pods run that Sluice did not admit, such as {', '.join(bypassed[:3])}: "
+            "see that the admission policies are installed and the namespace's labels are right"
+            if bypassed
+            else "",
+        ),
+        _condition(state, "Misdirected", good=False, problem="; ".join(stuck[:3])),
+    ]
+
+
+def _over(state: State, node: QueueNode) -> str:
+    for resource in sorted(node.facts.limit):
+        limit = state.books.limit(node, resource)
+        if limit is not None and state.books.used(node.name, resource) > limit:
+            return f"its limit of {format_amount(resource, limit)} {resource}"
+    return ""
+
+
+def _condition(state: State, kind: str, *, good: bool, problem: str) -> Condition:
+    """A condition that is `good` while there is no problem, and tells the problem otherwise."""
+    return Condition(
+        type=kind,
+        status="True" if good is not bool(problem) else "False",
+        reason="Problem" if problem else "AsExpected",
+        message=problem,
+        since_ms=state.cell.time_ms,
+    )
+
+
+def fair_shares(state: State) -> dict[str, Resources]:
+    """What each queue would hold of each resource if it were filled evenly by weight, up to what it wants.
+
+    A figure for people, resource by resource and level by level; decisions rest on dominant shares.
+    """
+    wanted = _wanted(state)
+    total: Resources = {}
+    for capacity in state.books.capacity.values():
+        add_resources(total, capacity)
+    found: dict[str, Resources] = {name: {} for name in state.tree}
+
+    def fill(queues: list[QueueNode], offered: Resources) -> None:
+        for resource, amount in offered.items():
+            asking = [(q.name, q.facts.weight, wanted[q.name].get(resource, 0)) for q in queues]
+            for name, share in water_fill(asking, amount).items():
+                if share:
+                    found[name][resource] = share
+        for queue in queues:
+            if queue.children:
+                fill(sorted(queue.children, key=lambda q: q.name), found[queue.name])
+
+    fill(sorted((q for q in state.tree.values() if q.parent is None), key=lambda q: q.name), _sorted(total))
+    return found
+
+
+def _wanted(state: State) -> dict[str, Resources]:
+    wanted: dict[str, Resources] = {name: {} for name in state.tree}
+    for pod in state.pods:
+        node = state.tree.get(pod.queue)
+        if pod.phase != "Withdrawn" and node is not None and not pod.problem:
+            for queue in node.path:
+                add_resources(wanted[queue.name], pod.facts.requests)
+    return wanted
+
+
+def water_fill(asking: list[tuple[str, int, int]], amount: int) -> dict[str, int]:
+    """Divide by weight among (name, weight, wanted); who wants less than its part leaves the rest."""
+    given: dict[str, int] = {}
+    left, weights = Fraction(max(0, amount)), sum(weight for _, weight, _ in asking)
+    for name, weight, wanted in sorted(asking, key=lambda a: (Fraction(a[2], a[1]), a[0])):
+        part = min(Fraction(wanted), left * weight / weights)
+        given[name] = int(part)
+        left, weights = left - part, weights - weight
+    return given
+
+
+# ---- pools
+
+
+def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
+    here = [key for key in sorted(state.books.capacity) if key[1] == pool.name]
+    capacity: Resources = {}
+    reserved: Resources = {}
+    for key in here:
+        add_resources(capacity, state.books.capacity[key])
+        add_resources(reserved, state.books.reserved.get(key, {}))
+    unmanaged: Resources = {}
+    for held in state.unmanaged:
+        if held.pool == pool.name:
+            add_resources(unmanaged, held.requests)
+    over = sorted(r for r, amount in reserved.items() if amount > max(0, capacity.get(r, 0)))
+    return {
+        "nodes": state.places.node_count.get(pool.name, 0),
+        "capacity": _sorted(capacity),
+        "reserved": _sorted(reserved),
+        "unmanaged": _sorted(unmanaged),
+        "conditions": [
+            _condition(state, "Ready", good=True, problem=pool.facts.problem),
+            _condition(
+                state,
+                "WithinCapacity",
+                good=True,
+                problem=", ".join(over)
+                and f"more {', '.join(over)} is held than there is: nothing more is admitted until it fits",
+            ),
+        ],
+    }
+
+
+def _by_pool(usage: Mapping[PoolKey, Resources]) -> Resources:
+    """`pool/resource` → amount, over all clusters."""
+    sums: Resources = {}
+    for (_, pool), held in usage.items():
+        add_resources(sums, {f"{pool}/{resource}": amount for resource, amount in held.items()})
+    return _sorted(sums)
+
+
+def _sorted(amounts: Resources) -> Resources:
+    """Without zeros and in order of name, so that equal amounts are equal bytes."""
+    return {name: amounts[name] for name in sorted(amounts) if amounts[name]}

@@ -1,0 +1,56 @@
+"""`step(state, event) -> decisions`: the whole scheduler, without a clock, a network or chance.
+
+The same events give the same decisions, byte for byte, however they were batched: a pass follows each record,
+except one after which its producer announced `more` of the same moment, and each pass sees only the state.
+"""
+
+from __future__ import annotations
+
+from sluice.decisions import Decision
+from sluice.events import (
+    ConfigEvent,
+    Event,
+    ObjectEvent,
+    OutcomeEvent,
+    RebuildEvent,
+    SyncEvent,
+    TickEvent,
+    UnmanagedEvent,
+)
+
+from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.outcome import on_outcome
+from sluice_scheduler.core.recovery import on_rebuild, on_sync
+from sluice_scheduler.core.report import report
+from sluice_scheduler.core.schedule import schedule
+from sluice_scheduler.core.state import State
+
+
+def step(state: State, event: Event) -> list[Decision]:
+    if isinstance(event, RebuildEvent):
+        on_rebuild(state, event)
+    elif state.begun:
+        state.advance_time(event.time_ms)
+        _react(state, event)
+        if state.pass_due and not event.more:
+            state.pass_due = False
+            schedule(state)
+    return state.take_decisions()
+
+
+def _react(state: State, event: Event) -> None:
+    match event:
+        case ObjectEvent():
+            on_object(state, event)
+        case OutcomeEvent():
+            on_outcome(state, event)
+        case TickEvent():
+            state.offer_retries()
+            level_old_graves(state)
+            report(state)
+        case UnmanagedEvent():
+            on_unmanaged(state, event)
+        case SyncEvent():
+            on_sync(state, event)
+        case ConfigEvent():
+            state.configure(event.config)

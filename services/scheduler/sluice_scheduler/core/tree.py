@@ -1,0 +1,153 @@
+"""The tree of queues: who stands under whom, and what is wrong with a Queue that can't stand anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sluice.events import Amounts, QueueFacts
+from sluice.quantities import QuantityError, is_percent, parse_percent, to_base_units
+from sluice.vocabulary import DEFAULT_CELL
+
+from sluice_scheduler.core.entities import Queue
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueNode:
+    """A Queue in its place. An inner queue's own pods are charged to it as to an implicit leaf."""
+
+    name: str
+    facts: QueueFacts
+    parent: QueueNode | None = None
+    children: list[QueueNode] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def path(self) -> list[QueueNode]:
+        """This queue and those above it, the root last."""
+        found: list[QueueNode] = []
+        at: QueueNode | None = self
+        while at is not None:
+            found.append(at)
+            at = at.parent
+        return found
+
+    @property
+    def usable(self) -> bool:
+        return not self.problem
+
+
+def build_tree(queues: Iterable[Queue], cell: str) -> dict[str, QueueNode]:
+    """Every Queue of the cell by name; those that can't be used carry a problem, and so do all below them."""
+    nodes = {queue.name: QueueNode(name=queue.name, facts=queue.facts) for queue in queues}
+    for node in nodes.values():
+        node.problem = node.facts.problem or _standing_problem(node, nodes) or _amount_problem(node)
+    for name in sorted(nodes):
+        node = nodes[name]
+        parent = nodes.get(node.facts.parent)
+        if parent is not None and not _runs_in_circle(node, nodes):
+            node.parent = parent
+            parent.children.append(node)
+    for node in nodes.values():
+        above = next((other for other in node.path[1:] if other.problem), None)
+        if not node.problem and above is not None:
+            node.problem = f"queue {above.name}, above it, can't be used: {above.problem}"
+    for root in [node for node in nodes.values() if node.parent is None and node.usable]:
+        _judge_guarantees(root)
+    return {name: node for name, node in nodes.items() if (node.path[-1].facts.cell or DEFAULT_CELL) == cell}
+
+
+def _standing_problem(node: QueueNode, nodes: Mapping[str, QueueNode]) -> str:
+    parent = node.facts.parent
+    if not parent:
+        return ""
+    if parent not in nodes:
+        return f"its parent {parent} does not exist: create it, or set spec.parent to a queue that does"
+    if _runs_in_circle(node, nodes):
+        return "going up from it never reaches a root: set spec.parent of one queue in the circle to another"
+    return ""
+
+
+def _runs_in_circle(node: QueueNode, nodes: Mapping[str, QueueNode]) -> bool:
+    """Whether going up from this queue never reaches a root."""
+    seen: set[str] = set()
+    at: QueueNode | None = node
+    while at is not None:
+        if at.name in seen:
+            return True
+        seen.add(at.name)
+        at = nodes.get(at.facts.parent)
+    return False
+
+
+def _amount_problem(node: QueueNode) -> str:
+    facts = node.facts
+    by_place = {
+        "spec.guaranteed": [facts.guaranteed, *facts.guaranteed_by_pool.values()],
+        "spec.limit": [facts.limit, *facts.limit_by_pool.values()],
+    }
+    for place, all_amounts in by_place.items():
+        for amounts in all_amounts:
+            for resource, text in amounts.items():
+                try:
+                    amount = resolve_amount(resource, text, capacity=0)
+                except QuantityError as error:
+                    return f"{place}.{resource}: {error}"
+                if amount < 0:
+                    return f"{place}.{resource}: {text} is negative; write 0 or more"
+    return ""
+
+
+def _judge_guarantees(parent: QueueNode) -> None:
+    """Children's guarantees may not exceed their parent's; absolute amounts are compared here.
+
+    Percentages of a pool are of the same whole, so they are compared among themselves.
+    """
+    for resource in sorted(parent.facts.guaranteed):
+        own = parent.facts.guaranteed[resource]
+        alike = [
+            child.facts.guaranteed[resource]
+            for child in parent.children
+            if child.usable and resource in child.facts.guaranteed
+        ]
+        comparable = [text for text in alike if is_percent(text) == is_percent(own)]
+        if sum(_plain_amount(resource, text) for text in comparable) > _plain_amount(resource, own):
+            parent.problem = (
+                f"spec.guaranteed.{resource}: its children are guaranteed {' + '.join(comparable)}, "
+                f"more than its own {own}"
+            )
+    for child in parent.children:
+        if parent.problem and child.usable:
+            child.problem = f"queue {parent.name}, above it, can't be used: {parent.problem}"
+        _judge_guarantees(child)
+
+
+def _plain_amount(resource: str, text: str) -> Fraction:
+    return parse_percent(text) if is_percent(text) else Fraction(to_base_units(resource, text))
+
+
+def resolve_amount(resource: str, text: str, *, capacity: int) -> int:
+    """An amount as its author wrote it, in base units; a percentage is of `capacity`, rounded down."""
+    if is_percent(text):
+        return int(parse_percent(text) * capacity)
+    return to_base_units(resource, text)
+
+
+def total_amount(
+    amounts: Amounts, by_pool: Mapping[str, Amounts], resource: str, capacities: Mapping[str, int]
+) -> int | None:
+    """What a guarantee or limit comes to over all pools, or None where nothing is said of the resource.
+
+    `capacities` holds each pool's capacity of the resource. An absolute amount is a sum over pools; a
+    percentage is of each pool; what is keyed by pool adds up.
+    """
+    keyed = {pool: texts[resource] for pool, texts in by_pool.items() if resource in texts}
+    if resource not in amounts and not keyed:
+        return None
+    total = sum(
+        resolve_amount(resource, text, capacity=capacities.get(pool, 0)) for pool, text in keyed.items()
+    )
+    if resource in amounts:
+        total += resolve_amount(resource, amounts[resource], capacity=sum(capacities.values()))
+    return total
