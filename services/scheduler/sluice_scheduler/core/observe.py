@@ -148,7 +148,7 @@ def _standing(pod: Pod) -> tuple[object, ...]:
     """What of an account the books and lines go by."""
     facts = pod.facts
     waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
-    return (pod.holds, waits, pod.queue, pod.pool, facts.requests)
+    return (pod.holds, pod.bypassed, waits, pod.queue, pod.pool, facts.requests)
 
 
 def _phase_shown(pod: Pod) -> PodPhase:

@@ -163,6 +163,8 @@ class State:
     def enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
         self.report_due = True
+        if pod.bypassed:
+            self.bypassed.add(pod.key)
         if pod.phase == "Assumed":
             self.assumed[pod.seq] = pod.key
         if pod.holds:
@@ -178,6 +180,7 @@ class State:
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
         self.report_due = True
+        self.bypassed.discard(pod.key)
         self.assumed.pop(pod.seq, None)
         if pod.holds and pod.pool:
             self.books.release(self.tree.get(pod.queue), (pod.cluster, pod.pool), pod.facts.requests)
@@ -212,6 +215,7 @@ class State:
         self.books = Books(self.places)
         self.tree: dict[str, QueueNode] = {}
         self.lines: dict[str, Line] = {}
+        self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
         self._retries: dict[str, int] = {}  # a pod's key → not offered again before
         self.pass_due = self.report_due = True

@@ -1,0 +1,184 @@
+"""The Faust shell: Kafka's assignment says which cells this worker owns; nothing but wiring."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+import faust
+import uvloop
+from faust.types import TP
+from sluice import settings as sluice_settings
+from sluice.kafka import SESSION_TIMEOUT_MS, Received, ensure_topics
+from sluice.kube import KubeClient
+from sluice.settings import Settings
+from sluice.telemetry import serve_health, setup_logging
+
+from sluice_scheduler.cell import CellOwner, Incoming
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.kube import KubernetesLease, Lease
+from sluice_scheduler.ledger import Ledger
+from sluice_scheduler.ledger.redis import RedisLedger
+from sluice_scheduler.records import KafkaLog
+
+log = logging.getLogger(__name__)
+
+GROUP = "scheduler"
+#: Records that wait for their owner; beyond it Faust stops fetching.
+FEED_MAX = 5_000
+
+
+class FaustFeed:
+    """One partition's records on their way from Faust's stream to the cell's owner."""
+
+    def __init__(self, app: faust.App, partition: TP) -> None:
+        self._app = app
+        self._partition = partition
+        self._queue: asyncio.Queue[Incoming] = asyncio.Queue(FEED_MAX)
+
+    async def put(self, event: faust.EventT[Any]) -> None:
+        message = event.message
+        received = Received(
+            partition=message.partition,
+            offset=message.offset,
+            key=message.key,
+            value=message.value,
+            headers=list((message.headers or {}).items()),
+        )
+        await self._queue.put(Incoming(received, event.ack))
+
+    async def take(self, most: int) -> list[Incoming]:
+        batch = [await self._queue.get()]
+        while len(batch) < most and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
+        return batch
+
+    async def seek(self, offset: int) -> None:
+        log.info("reading again from offset %s", offset)
+        await self._app.consumer.seek(self._partition, offset)
+
+
+class Owners:
+    """The owners of the cells that this worker was assigned."""
+
+    def __init__(self, app: faust.App, settings: Settings, own: Callable[..., CellOwner]) -> None:
+        self._app = app
+        self._settings = settings
+        self._own = own
+        self._feeds: dict[int, FaustFeed] = {}
+        self._tasks: dict[int, tuple[CellOwner, asyncio.Task[None]]] = {}
+        #: Set by an owner that must not go on: fenced off, diverged, or broken.
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def assigned(self, partitions: set[TP]) -> None:
+        for tp in sorted(partitions):
+            if tp.topic == self._settings.events_topic and tp.partition in self._settings.cells.values():
+                feed = FaustFeed(self._app, tp)
+                owner = self._own(cell=self._settings.cell_of(tp.partition), feed=feed)
+                task = asyncio.create_task(owner.run())
+                task.add_done_callback(self._ended)
+                self._feeds[tp.partition] = feed
+                self._tasks[tp.partition] = owner, task
+
+    async def revoked(self, _: set[TP]) -> None:
+        tasks = [task for _, task in self._tasks.values()]
+        self._feeds.clear()
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def put(self, event: faust.EventT[Any]) -> None:
+        feed = self._feeds.get(event.message.partition)
+        if feed is not None:
+            await feed.put(event)
+
+    def unready(self) -> str:
+        return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) and not self.failed.done():
+            self.failed.set_exception(error)
+
+
+def build(settings: Settings) -> faust.App:
+    credentials = None
+    if settings.kafka_username:
+        credentials = faust.SASLCredentials(
+            username=settings.kafka_username, password=settings.kafka_password, mechanism="PLAIN"
+        )
+    return faust.App(
+        f"{settings.topics}-{GROUP}",
+        broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
+        broker_credentials=credentials,
+        broker_session_timeout=SESSION_TIMEOUT_MS / 1000,
+        broker_heartbeat_interval=1.0,
+        consumer_auto_offset_reset="earliest",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        web_enabled=False,
+        autodiscover=False,
+        store="memory://",
+    )
+
+
+async def serve(settings: Settings) -> None:
+    await asyncio.to_thread(ensure_topics, settings)
+    policies: dict[str, Policy] = {e.name: e.load()() for e in entry_points(group="sluice.policies")}
+    if settings.policy not in policies:
+        known = ", ".join(sorted(policies))
+        raise SystemExit(f"SLUICE_POLICY: there is no policy {settings.policy!r}; installed are: {known}")
+    kube = await KubeClient.connect()
+    ledger: Ledger = RedisLedger(settings.redis)
+    lease: Lease = KubernetesLease(kube)
+    app = build(settings)
+
+    def own(**details: Any) -> CellOwner:
+        return CellOwner(
+            settings=settings,
+            policies=policies,
+            ledger=ledger,
+            lease=lease,
+            records=KafkaLog(settings),
+            holder=f"{socket.gethostname()}-{os.getpid()}",
+            **details,
+        )
+
+    owners = Owners(app, settings, own)
+    app.on_partitions_assigned.connect(lambda _, assigned, **__: owners.assigned(assigned), weak=False)
+    app.on_partitions_revoked.connect(lambda _, revoked, **__: owners.revoked(revoked), weak=False)
+
+    @app.agent(app.topic(settings.events_topic, key_serializer="raw", value_serializer="raw"))  # type: ignore[untyped-decorator]
+    async def feed(stream: faust.StreamT[Any]) -> None:
+        async for event in stream.noack().events():
+            await owners.put(event)
+
+    def unready() -> str:
+        return owners.unready() if app.rebalancing_count else "no assignment from Kafka yet"
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with serve_health(settings, unready):
+        await app.start()
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({stopped, owners.failed}, return_when=asyncio.FIRST_COMPLETED)
+            if owners.failed.done():
+                owners.failed.result()
+        finally:
+            await owners.revoked(set())
+            await app.stop()
+            await kube.close()
+
+
+def main() -> None:
+    settings = sluice_settings.load()
+    setup_logging("scheduler", settings)
+    uvloop.run(serve(settings))

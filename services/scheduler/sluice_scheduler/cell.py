@@ -1,0 +1,347 @@
+"""One cell's owner: takes it over, then turns batches of its input log into commits and decisions.
+
+    records ──► step, one by one ──► commit (one atomic write) ──► acknowledge
+                                        └──► outbox ──► decisions topic
+
+A batch is whatever has arrived, so it only groups commits; decisions do not depend on it. Whatever goes wrong
+with Redis or Kafka ends in the same place: take the cell over again, from what was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from kafka.errors import KafkaError
+from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, Message, UnreadableRecordError, find_header
+from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
+from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
+from sluice.settings import Settings
+from sluice.values import Epoch
+
+from sluice_scheduler import metrics
+from sluice_scheduler.core import CORE_VERSION, State, step
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.kube import Lease, LeaseError
+from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
+
+log = logging.getLogger(__name__)
+
+#: Object kinds that must be listed before anything is decided about a cluster.
+KINDS: Final = ("namespace", "node", "pod", "priorityclass", "queue", "resourcepool")
+#: So many records at most in one commit: bounds how long a commit blocks Redis.
+BATCH_MAX: Final = 500
+#: How far back the decision log is read to find its last seq, and to compare what is published again.
+TAIL: Final = 5_000
+PAUSE_S: Final = 0.5
+
+
+class DivergenceError(Exception):
+    """A decision was published before with other bytes: never go on."""
+
+
+class Log(Protocol):
+    """The topics, as the owner of a cell needs them."""
+
+    async def topic_id(self) -> str:
+        """The events topic's id; a topic made anew has another."""
+        ...
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset of the events that is still there, and the one after the last."""
+        ...
+
+    async def decisions_tail(self, partition: int, count: int) -> list[Received]: ...
+
+    async def append(self, topic: str, partition: int, messages: list[Message]) -> int: ...
+
+
+class Feed(Protocol):
+    """One partition's records, delivered in order."""
+
+    async def take(self, most: int) -> list[Incoming]:
+        """Whatever has arrived; waits for the first."""
+        ...
+
+    async def seek(self, offset: int) -> None:
+        """Deliver from this offset on; what was delivered beyond it meanwhile is to be dropped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    received: Received
+    acknowledge: Callable[[], None]
+
+
+class CellOwner:
+    def __init__(
+        self,
+        *,
+        cell: str,
+        settings: Settings,
+        policies: Mapping[str, Policy],
+        ledger: Ledger,
+        lease: Lease,
+        records: Log,
+        feed: Feed,
+        holder: str,
+    ) -> None:
+        self._cell = cell
+        self._partition = settings.cells[cell]
+        self._settings = settings
+        self._policies = policies
+        self._ledger = ledger
+        self._lease = lease
+        self._log = records
+        self._feed = feed
+        self._holder = holder
+        self.missing = "not taken over yet"
+
+    async def run(self) -> None:
+        """Own the cell until cancelled, fenced off, or diverged."""
+        while True:
+            try:
+                await self._own()
+            except* (FencedError, DivergenceError):
+                raise
+            except* (LedgerError, KafkaError, LeaseError, OSError) as errors:
+                reasons = "; ".join(str(error) for error in errors.exceptions)
+                self.missing = f"cell {self._cell}: {reasons}"
+                metrics.TAKEOVERS.labels(self._cell, "error").inc()
+                log.warning("starting over: %s", reasons, extra={"cell": self._cell})
+                await asyncio.sleep(PAUSE_S)
+
+    async def _own(self) -> None:
+        meta, state, outbox = await self._take_over()
+        self.missing = ""
+        metrics.TAKEOVERS.labels(self._cell, "ok").inc()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(outbox.publish())
+            tasks.create_task(self._decide(meta, state, outbox))
+
+    # ---- taking over
+
+    async def _take_over(self) -> tuple[Meta, State, Outbox]:
+        tail = await self._log.decisions_tail(self._partition, TAIL)
+        epoch, cluster_uid = await self._mint(tail)
+        meta = await self._ledger.acquire(self._cell, epoch)
+        reason = await self._why_rebuild(meta, cluster_uid)
+        if reason:
+            meta = await self._rebuild(meta, cluster_uid, tail, reason)
+        entities, unpublished = await self._ledger.load(self._cell)
+        state = State(self._policies, entities)
+        if state.begun and state.config != self._config:
+            await self._append(ConfigEvent(config=self._config, **self._now()))
+        log.info(
+            "took over at offset %s with %s entities",
+            meta.next_offset,
+            len(entities),
+            extra={"cell": self._cell, "epoch": epoch, "seq": meta.next_seq},
+        )
+        outbox = Outbox(
+            log=self._log,
+            settings=self._settings,
+            cell=self._cell,
+            published=meta.published,
+            waiting=unpublished,
+            tail=tail,
+        )
+        return meta, state, outbox
+
+    async def _mint(self, tail: list[Received]) -> tuple[Epoch, str]:
+        """An epoch above every earlier one: by the Lease's resourceVersion as long as that rises."""
+        cluster_uid, resource_version = await self._lease.write(self._cell, self._holder)
+        known, known_uid = await self._ledger.known_epoch(self._cell)
+        logged = [Epoch.parse(text) for r in tail if (text := find_header(r.headers, EPOCH_HEADER))]
+        last = max([*logged, *([known] if known else [])], default=Epoch(1, 0))
+        same_cluster = known_uid in ("", cluster_uid)
+        rises = resource_version > last.resource_version
+        generation = last.generation if same_cluster and rises else last.generation + 1
+        return Epoch(generation, resource_version), cluster_uid
+
+    async def _why_rebuild(self, meta: Meta, cluster_uid: str) -> str:
+        if not meta.topic_id:
+            return "the ledger is empty"
+        if meta.topic_id != await self._log.topic_id():
+            return "Kafka was made anew"
+        if meta.cluster_uid != cluster_uid:
+            return "the home cluster is another one"
+        first, end = await self._log.bounds(self._partition)
+        if not first <= meta.next_offset <= end:
+            return f"the log holds offsets {first} to {end}, the ledger stands at {meta.next_offset}"
+        return ""
+
+    async def _rebuild(self, meta: Meta, cluster_uid: str, tail: list[Received], reason: str) -> Meta:
+        """The ledger begins again at a REBUILD record of its own; seq goes on from what was published."""
+        logged = [DECISIONS.decode(record.headers, record.value).seq for record in tail]
+        next_seq = max([meta.next_seq, *(seq + 1 for seq in logged)])
+        topic_id = await self._log.topic_id()
+        rebuild = RebuildEvent(config=self._config, next_seq=next_seq, reason=reason, **self._now())
+        offset = await self._append(rebuild)
+        begun = Meta(
+            epoch=meta.epoch,
+            topic_id=topic_id,
+            cluster_uid=cluster_uid,
+            next_offset=offset,
+            next_seq=next_seq,
+            published=next_seq,
+        )
+        await self._ledger.begin(self._cell, begun)
+        log.warning("rebuilding: %s", reason, extra={"cell": self._cell, "epoch": meta.epoch})
+        return begun
+
+    @property
+    def _config(self) -> CellConfig:
+        home = self._settings.cluster
+        others = (name for name in self._settings.all_clusters if name != home)
+        return CellConfig(
+            cell=self._cell,
+            clusters=(home, *sorted(others)),
+            kinds=KINDS,
+            policy=self._settings.policy,
+            core_version=CORE_VERSION,
+        )
+
+    def _now(self) -> dict[str, Any]:
+        return {"time_ms": time.time_ns() // 1_000_000, "cluster": self._settings.cluster}
+
+    async def _append(self, event: Event) -> int:
+        message = EVENTS.encode(event, source=f"sluice/scheduler/{self._cell}")
+        return await self._log.append(self._settings.events_topic, self._partition, [message])
+
+    # ---- deciding
+
+    async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
+        next_offset, next_seq = meta.next_offset, meta.next_seq
+        sought = False
+        while True:
+            batch = await self._feed.take(BATCH_MAX)
+            expected = next_offset
+            decided: list[OutboxEntry] = []
+            for incoming in batch:
+                offset = incoming.received.offset
+                if offset > next_offset:
+                    if not sought:  # a gap: what lies in between will be delivered again
+                        sought = True
+                        await self._feed.seek(next_offset)
+                    break
+                if offset < next_offset:
+                    continue
+                sought = False
+                event = await self._read(incoming.received)
+                if event is not None:
+                    started = time.perf_counter()
+                    decisions = step(state, event)
+                    metrics.STEP_SECONDS.observe(time.perf_counter() - started)
+                    decided += (
+                        OutboxEntry(
+                            seq=decision.seq,
+                            epoch=meta.epoch,
+                            ce_type=DECISIONS.ce_type(decision.type),
+                            value=DECISIONS.value(decision),
+                        )
+                        for decision in decisions
+                    )
+                next_offset += 1
+            if next_offset > expected:
+                commit = Commit(
+                    epoch=meta.epoch,
+                    expected_offset=expected,
+                    next_offset=next_offset,
+                    expected_seq=next_seq,
+                    next_seq=state.cell.next_seq if state.begun else next_seq,
+                    published=outbox.published,
+                    changes=state.take_changes(),
+                    decisions=decided,
+                )
+                await self._ledger.commit(self._cell, commit)
+                next_seq = commit.next_seq
+                outbox.put(decided)
+                metrics.observe_commit(self._cell, commit, state)
+            for incoming in batch:
+                incoming.acknowledge()
+
+    async def _read(self, received: Received) -> Event | None:
+        """The record's event; what can't be read goes to the dead letters, and the rest goes on."""
+        try:
+            return EVENTS.decode(received.headers, received.value)
+        except UnreadableRecordError as error:
+            topic = self._settings.events_topic
+            metrics.UNREADABLE.labels(self._cell).inc()
+            log.error(
+                "unreadable record at %s[%s]@%s, set aside in %s: %s",
+                topic,
+                received.partition,
+                received.offset,
+                DEAD_LETTER_PREFIX + topic,
+                error,
+                extra={"cell": self._cell, "event": find_header(received.headers, "ce_id") or ""},
+            )
+            letter = dead_letter(received, topic=topic, error=str(error))
+            await self._log.append(DEAD_LETTER_PREFIX + topic, received.partition, [letter])
+            return None
+
+
+class Outbox:
+    """Publishes committed decisions in order of seq; what a crash left unpublished comes first."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        settings: Settings,
+        cell: str,
+        published: int,
+        waiting: list[OutboxEntry],
+        tail: list[Received],
+    ) -> None:
+        self._log = log
+        self._topic = settings.decisions_topic
+        self._partition = settings.cells[cell]
+        self._cell = cell
+        self._waiting = [entry for entry in waiting if entry.seq >= published]
+        self._arrived = asyncio.Event()
+        self._in_log = {DECISIONS.decode(r.headers, r.value).seq: r.value for r in tail}
+        #: Every decision below this seq is in Kafka.
+        self.published = published
+
+    def put(self, entries: list[OutboxEntry]) -> None:
+        if entries:
+            self._waiting += entries
+            self._arrived.set()
+
+    async def publish(self) -> None:
+        while True:
+            entries, self._waiting = self._waiting, []
+            if entries:
+                missing = [entry for entry in entries if not self._is_in_log(entry)]
+                if missing:
+                    messages = [self._message(entry) for entry in missing]
+                    await self._log.append(self._topic, self._partition, messages)
+                self.published = entries[-1].seq + 1
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    def _is_in_log(self, entry: OutboxEntry) -> bool:
+        """Whether it was published before the ledger could say so, or before it lost its last writes."""
+        before = self._in_log.pop(entry.seq, None)
+        if before is not None and before != entry.value:
+            metrics.DIVERGENCES.labels(self._cell).inc()
+            log.critical(
+                "divergence: decided %r, but published before was %r",
+                entry.value,
+                before,
+                extra={"cell": self._cell, "epoch": entry.epoch, "seq": entry.seq},
+            )
+            raise DivergenceError(f"cell {self._cell}, seq {entry.seq}")
+        return before is not None
+
+    def _message(self, entry: OutboxEntry) -> Message:
+        decision = DECISIONS.decode_as(entry.ce_type, entry.value)
+        return DECISIONS.encode(decision, source=f"sluice/scheduler/{self._cell}", epoch=entry.epoch)

@@ -1,0 +1,108 @@
+"""The ledger in Redis. All keys of a cell share one hash tag, so that one script may write them all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, Final, cast
+
+import redis.asyncio as redis
+from redis.exceptions import RedisError
+from sluice.values import Epoch
+
+from sluice_scheduler.core.entities import Entity
+from sluice_scheduler.ledger import entities
+from sluice_scheduler.ledger.port import Commit, FencedError, LedgerError, Meta, OutboxEntry
+
+_SCRIPTS: Final = Path(__file__).parent
+
+
+class RedisLedger:
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._redis = redis.Redis.from_url(url, socket_timeout=10, socket_connect_timeout=5)
+        self._acquire, self._begin, self._commit = (
+            self._redis.register_script((_SCRIPTS / f"{name}.lua").read_text())
+            for name in ("acquire", "begin", "commit")
+        )
+
+    @staticmethod
+    def keys(cell: str) -> list[str]:
+        return [f"sluice:{{{cell}}}:{part}" for part in ("meta", "state", "outbox")]
+
+    async def known_epoch(self, cell: str) -> tuple[Epoch | None, str]:
+        meta = self.keys(cell)[0]
+        call = cast(Awaitable[list[bytes | None]], self._redis.hmget(meta, ["epoch", "cluster_uid"]))
+        epoch, uid = await self._ask(call)
+        return (Epoch.parse(epoch.decode()) if epoch else None, (uid or b"").decode())
+
+    async def acquire(self, cell: str, epoch: Epoch) -> Meta:
+        reply = await self._run(self._acquire, cell, [epoch.generation, epoch.resource_version])
+        found = {name.decode(): value.decode() for name, value in zip(reply[::2], reply[1::2], strict=True)}
+        if "topic_id" not in found:
+            return Meta(epoch=epoch)
+        return Meta(
+            epoch=epoch,
+            topic_id=found["topic_id"],
+            cluster_uid=found["cluster_uid"],
+            next_offset=int(found["next_offset"]),
+            next_seq=int(found["next_seq"]),
+            published=int(found["published"]),
+        )
+
+    async def begin(self, cell: str, meta: Meta) -> None:
+        arguments = [str(meta.epoch), meta.topic_id, meta.cluster_uid, meta.next_offset, meta.next_seq]
+        await self._run(self._begin, cell, arguments)
+
+    async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
+        _, state, outbox = self.keys(cell)
+        rows = await self._rows(state)
+        found = [entities.load(key.decode(), value) for key, value in sorted(rows.items())]
+        waiting = {int(seq): packed for seq, packed in (await self._rows(outbox)).items()}
+        return found, [OutboxEntry.unpack(seq, waiting[seq]) for seq in sorted(waiting)]
+
+    async def commit(self, cell: str, commit: Commit) -> None:
+        puts = {key: entity for key, entity in commit.changes.items() if entity is not None}
+        drops = [key for key, entity in commit.changes.items() if entity is None]
+        arguments: list[str | int | bytes] = [
+            str(commit.epoch),
+            commit.expected_offset,
+            commit.next_offset,
+            commit.expected_seq,
+            commit.next_seq,
+            commit.published,
+            len(puts),
+            len(drops),
+            len(commit.decisions),
+        ]
+        for key, entity in puts.items():
+            arguments += (key, entities.dump(entity))
+        arguments += drops
+        for entry in commit.decisions:
+            arguments += (entry.seq, entry.pack())
+        await self._run(self._commit, cell, arguments)
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+    async def _rows(self, key: str) -> dict[bytes, bytes]:
+        rows: dict[bytes, bytes] = await self._ask(cast(Awaitable[Any], self._redis.hgetall(key)))
+        return rows
+
+    async def _run(self, script: Any, cell: str, arguments: list[Any]) -> list[bytes]:
+        reply: list[bytes] = await self._ask(script(keys=self.keys(cell), args=arguments))
+        answer, rest = reply[0].decode(), reply[1:]
+        if answer == "ok":
+            return rest
+        held = rest[0].decode()
+        if answer == "fenced" and held:
+            raise FencedError(f"cell {cell} belongs to epoch {held}")
+        raise LedgerError(f"cell {cell}: the ledger's {answer} is {held or 'lost'}")
+
+    async def _ask(self, call: Awaitable[Any]) -> Any:
+        """Shielded: a call that was cut off would leave its answer to the next one on its connection."""
+        try:
+            return await asyncio.shield(asyncio.ensure_future(call))
+        except RedisError as error:
+            raise LedgerError(f"Redis: {error}") from error

@@ -1,0 +1,35 @@
+"""What the scheduler counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from sluice_scheduler.core import State
+from sluice_scheduler.ledger import Commit
+
+_PREFIX: Final = "sluice_scheduler"
+
+TAKEOVERS = Counter(f"{_PREFIX}_takeovers_total", "Times a cell was taken over", ["cell", "result"])
+UNREADABLE = Counter(f"{_PREFIX}_unreadable_total", "Records set aside as dead letters", ["cell"])
+DIVERGENCES = Counter(f"{_PREFIX}_divergences_total", "Decisions published before with other bytes", ["cell"])
+RECORDS = Counter(f"{_PREFIX}_records_total", "Records read from the input log", ["cell"])
+DECISIONS = Counter(f"{_PREFIX}_decisions_total", "Decisions committed", ["cell"])
+COMMITS = Counter(f"{_PREFIX}_commits_total", "Batches committed to the ledger", ["cell"])
+STEP_SECONDS = Histogram(
+    f"{_PREFIX}_step_seconds", "Time of one step", buckets=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
+)
+BYPASSED = Gauge("sluice_bypassed_pods", "Open pods in bound namespaces without a decision", ["cell"])
+WAITING = Gauge("sluice_waiting_pods", "Pods in line", ["cell", "queue"])
+OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
+
+
+def observe_commit(cell: str, commit: Commit, state: State) -> None:
+    RECORDS.labels(cell).inc(commit.next_offset - commit.expected_offset)
+    DECISIONS.labels(cell).inc(len(commit.decisions))
+    COMMITS.labels(cell).inc()
+    OFFSET.labels(cell).set(commit.next_offset)
+    BYPASSED.labels(cell).set(len(state.bypassed))
+    for queue, line in state.lines.items():
+        WAITING.labels(cell, queue).set(len(line))

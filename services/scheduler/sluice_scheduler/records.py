@@ -1,0 +1,46 @@
+"""The topics through Kafka, as a cell's owner needs them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sluice.codec import Message
+from sluice.kafka import LogReader, LogWriter, Received, ensure_topics
+from sluice.settings import Settings
+
+
+class KafkaLog:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._writer: LogWriter | None = None
+
+    async def topic_id(self) -> str:
+        topics = await asyncio.to_thread(ensure_topics, self._settings)
+        return topics[self._settings.events_topic]
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        reader = LogReader(self._settings, self._settings.events_topic)
+        try:
+            return await reader.bounds(partition)
+        finally:
+            await reader.close()
+
+    async def decisions_tail(self, partition: int, count: int) -> list[Received]:
+        """Read when a cell is taken over: an earlier writer is closed first, so that nothing of it comes late."""
+        await self.close()
+        await asyncio.to_thread(ensure_topics, self._settings)
+        reader = LogReader(self._settings, self._settings.decisions_topic)
+        try:
+            return await reader.tail(partition, count)
+        finally:
+            await reader.close()
+
+    async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
+        if self._writer is None:
+            self._writer = await asyncio.to_thread(LogWriter, self._settings)
+        return await self._writer.append(topic, partition, messages)
+
+    async def close(self) -> None:
+        if self._writer is not None:
+            await self._writer.close()
+            self._writer = None
