@@ -6,6 +6,7 @@ kafka-python blocks; each reader owns one thread, so that event loops never wait
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import TopicAlreadyExistsError
+from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 
 from sluice.codec import Headers, Message
 from sluice.settings import Settings
 
 T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
 
 #: After this long without an acknowledgement an append fails and its service starts over.
 DELIVERY_TIMEOUT_MS: Final = 120_000
@@ -112,6 +114,8 @@ class LogReader:
 
     def __init__(self, settings: Settings, topic: str, *, group: str | None = None) -> None:
         self._topic = topic
+        #: The partitions that are this reader's, as of its last poll.
+        self.assigned: frozenset[int] = frozenset()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"read-{topic}")
         self._consumer = KafkaConsumer(
             **client_options(settings),
@@ -143,6 +147,7 @@ class LogReader:
 
         def run() -> list[Received]:
             batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+            self.assigned = frozenset(at.partition for at in self._consumer.assignment())
             return [
                 Received(
                     partition=record.partition,
@@ -157,13 +162,21 @@ class LogReader:
 
         return await self._in_thread(run)
 
-    async def commit(self, next_offsets: Mapping[int, int]) -> None:
-        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice."""
+    async def commit(self, next_offsets: Mapping[int, int]) -> bool:
+        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice.
+
+        False when the group did not take it, as while it hands its partitions out anew.
+        """
         positions = {
             self._at(partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in next_offsets.items()
         }
-        await self._in_thread(self._consumer.commit, positions)
+        try:
+            await self._in_thread(self._consumer.commit, positions)
+        except KafkaError as error:
+            _log.warning("offsets not committed, to be tried again: %s", error)
+            return False
+        return True
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset still in the log, and the one after its last."""

@@ -1,0 +1,125 @@
+"""The Kubernetes API as the actuator needs it: five calls, each answered with a status, or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+import orjson
+from sluice.kube import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer, KubeClient, Unreachable
+from sluice.vocabulary import API_VERSION
+
+from sluice_actuator import metrics
+
+__all__ = [
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "STRATEGIC_MERGE_PATCH",
+    "Answer",
+    "Cluster",
+    "Json",
+    "KubeCluster",
+    "Unreachable",
+    "events_path",
+    "namespace_path",
+    "pod_path",
+    "sluice_path",
+]
+
+Json: TypeAlias = Mapping[str, Any] | list[Mapping[str, Any]]
+
+#: Longer than the API server itself takes to give up on a write, so that most time-outs are its 504.
+ANSWER_TIMEOUT_S: Final = 40
+#: The happy path needs the status alone: metadata is the least that the API server can be asked for.
+_METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+
+def pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def namespace_path(name: str) -> str:
+    return f"/api/v1/namespaces/{name}"
+
+
+def events_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/events"
+
+
+def sluice_path(plural: str, name: str) -> str:
+    return f"/apis/{API_VERSION}/{plural}/{name}"
+
+
+class Cluster(Protocol):
+    """One Kubernetes cluster. Whatever gets no answer raises Unreachable: it may have been carried out."""
+
+    async def get(self, path: str) -> Answer:
+        """The whole object."""
+
+    async def patch(self, path: str, patch: Json, *, form: str) -> Answer:
+        """The answer carries the object's metadata at least. `form` is the patch's media type."""
+
+    async def create(self, path: str, body: Json) -> Answer: ...
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
+        """Ask for the pod with this uid to go; 429 while a disruption budget holds it."""
+
+    async def delete(self, path: str, *, uid: str) -> Answer:
+        """Delete the object with this uid."""
+
+
+class KubeCluster:
+    """The Cluster that an API server is."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def get(self, path: str) -> Answer:
+        return await self._request("GET", path, verb="get")
+
+    async def patch(self, path: str, patch: Json, *, form: str) -> Answer:
+        return await self._request("PATCH", path, verb="patch", body=patch, content_type=form)
+
+    async def create(self, path: str, body: Json) -> Answer:
+        return await self._request("POST", path, verb="create", body=body)
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        return await self._request(
+            "POST", pod_path(namespace, name) + "/eviction", verb="evict", body=eviction
+        )
+
+    async def delete(self, path: str, *, uid: str) -> Answer:
+        return await self._request("DELETE", path, verb="delete", body={"preconditions": {"uid": uid}})
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        verb: str,
+        body: Json | None = None,
+        content_type: str = "application/json",
+    ) -> Answer:
+        begun = time.perf_counter()
+        status = 0
+        try:
+            answer = await self._client.request(
+                method,
+                path,
+                body=None if body is None else orjson.dumps(body),
+                content_type=content_type,
+                accept="application/json" if method == "GET" else _METADATA_ONLY,
+                timeout_s=ANSWER_TIMEOUT_S,
+            )
+            status = answer.status
+            return answer
+        finally:
+            metrics.API_REQUESTS.labels(verb, status).inc()
+            metrics.API_SECONDS.labels(verb).observe(time.perf_counter() - begun)

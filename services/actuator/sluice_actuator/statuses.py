@@ -1,0 +1,67 @@
+"""Reports as the `status` of Sluice's own objects, amounts and times written as Kubernetes writes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sluice.crds import Condition as ShownCondition
+from sluice.crds import QueueStatus, ResourcePoolStatus
+from sluice.decisions import Condition, ReportPool, ReportQueue
+from sluice.quantities import format_amount
+from sluice.values import DecisionId, Resources
+
+
+def status_of(decision: ReportQueue | ReportPool, identity: DecisionId) -> dict[str, Any]:
+    """The whole status that a report states."""
+    conditions = [_condition(condition, decision.generation) for condition in decision.conditions]
+    status: QueueStatus | ResourcePoolStatus
+    if isinstance(decision, ReportQueue):
+        status = QueueStatus(
+            conditions=conditions,
+            observed_generation=decision.generation,
+            decision=str(identity),
+            usage=_by_pool(decision.usage),
+            demand=_by_pool(decision.demand),
+            fair_share=_by_pool(decision.fair_share),
+            dominant_share=decision.dominant_share,
+            dominant_resource=decision.dominant_resource,
+            pending=decision.pending,
+            running=decision.running,
+        )
+    else:
+        status = ResourcePoolStatus(
+            conditions=conditions,
+            observed_generation=decision.generation,
+            decision=str(identity),
+            nodes=decision.nodes,
+            capacity=_amounts(decision.capacity),
+            reserved=_amounts(decision.reserved),
+            unmanaged=_amounts(decision.unmanaged),
+        )
+    return status.model_dump(by_alias=True, exclude_none=True)
+
+
+def rfc3339(time_ms: int) -> str:
+    """Kubernetes' times have whole seconds."""
+    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _amounts(amounts: Resources) -> dict[str, str]:
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+
+
+def _by_pool(amounts: Resources) -> dict[str, str]:
+    """Keys are `pool/resource`; the resource may have a slash of its own."""
+    return {key: format_amount(key.partition("/")[2], amount) for key, amount in amounts.items()}
+
+
+def _condition(condition: Condition, generation: int) -> ShownCondition:
+    return ShownCondition(
+        type=condition.type,
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=rfc3339(condition.since_ms),
+        observed_generation=generation,
+    )

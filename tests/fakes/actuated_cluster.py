@@ -1,0 +1,202 @@
+"""A cluster for the actuator to act on: objects by path, patched by the API server's rules, and faults.
+
+It passes tests/contract/test_actuated_cluster_port.py, as the real adapter does. A fault is what the next
+write meets; reads meet only `unreadable`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import orjson
+from sluice_actuator.kube import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer, Json, Unreachable
+
+
+class Fault(Enum):
+    TOO_MANY_REQUESTS = "429"
+    INTERNAL_ERROR = "500"
+    TIMED_OUT_BUT_APPLIED = "504, applied"
+    TIMED_OUT = "504, not applied"
+    LOST_BUT_APPLIED = "no answer, applied"
+    LOST = "no answer, not applied"
+    CONFLICT = "409"
+    REJECTED = "403"
+
+
+_APPLIED = {Fault.TIMED_OUT_BUT_APPLIED, Fault.LOST_BUT_APPLIED}
+_ANSWERS = {
+    Fault.TOO_MANY_REQUESTS: (429, "too many requests"),
+    Fault.INTERNAL_ERROR: (500, "etcdserver: request timed out"),
+    Fault.TIMED_OUT_BUT_APPLIED: (504, "timed out"),
+    Fault.TIMED_OUT: (504, "timed out"),
+    Fault.CONFLICT: (409, "the object has been modified"),
+    Fault.REJECTED: (403, "the policy says no"),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    verb: str
+    path: str
+    body: Any = None
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.answer = _status(status, message, retry_after_s)
+
+
+class FakeCluster:
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.calls: list[Call] = []
+        self.faults: deque[Fault] = deque()
+        self.rejects_everything = False
+        #: This many reads get no answer.
+        self.unreadable = 0
+        #: Pods whose disruption budget allows no eviction.
+        self.budgeted: set[str] = set()
+        self._version = 100
+
+    # ---- what tests say and see
+
+    def put(self, path: str, found: dict[str, Any]) -> dict[str, Any]:
+        """Create or change an object as somebody else would."""
+        self._version += 1
+        found = copy.deepcopy(found)
+        found["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[path] = found
+        return found
+
+    @property
+    def writes(self) -> list[Call]:
+        return [call for call in self.calls if call.verb != "get"]
+
+    # ---- the port
+
+    async def get(self, path: str) -> Answer:
+        self.calls.append(Call("get", path))
+        if self.unreadable:
+            self.unreadable -= 1
+            raise Unreachable(f"GET {path}: connection lost")
+        if path not in self.objects:
+            return _status(404, "not found")
+        return Answer(200, orjson.dumps(self.objects[path]))
+
+    async def patch(self, path: str, patch: Json, *, form: str) -> Answer:
+        return self._write(Call("patch", path, patch), lambda: self._patched(path, patch, form))
+
+    async def create(self, path: str, body: Json) -> Answer:
+        return self._write(Call("create", path, body), lambda: self._created(path, body))
+
+    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        return self._write(Call("evict", path, uid), lambda: self._deleted(path, uid, evicted=True))
+
+    async def delete(self, path: str, *, uid: str) -> Answer:
+        return self._write(Call("delete", path, uid), lambda: self._deleted(path, uid, evicted=False))
+
+    # ---- the API server's rules
+
+    def _write(self, call: Call, carry_out: Any) -> Answer:
+        self.calls.append(call)
+        fault = self.faults.popleft() if self.faults else None
+        if self.rejects_everything:
+            fault = Fault.REJECTED
+        answer: Answer | None = None
+        if fault is None or fault in _APPLIED:
+            try:
+                answer = Answer(200, orjson.dumps({"metadata": carry_out()["metadata"]}))
+            except _Refused as refused:
+                answer = refused.answer
+        if fault in (Fault.LOST, Fault.LOST_BUT_APPLIED):
+            raise Unreachable(f"{call.verb} {call.path}: connection lost")
+        if fault is not None:
+            return _status(*_ANSWERS[fault], 1.0 if fault is Fault.TOO_MANY_REQUESTS else None)
+        assert answer is not None
+        return answer
+
+    def _patched(self, path: str, patch: Json, form: str) -> dict[str, Any]:
+        path, _, subresource = path.partition("/status")
+        before = self._existing(path)
+        after = copy.deepcopy(before)
+        if form == JSON_PATCH:
+            assert isinstance(patch, list)
+            for operation in patch:
+                _operate(after, operation)
+        else:
+            assert isinstance(patch, dict)
+            assert form in (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+            _merge(after, patch, strategic=form == STRATEGIC_MERGE_PATCH)
+        self._check(before, after["metadata"]["uid"], after["metadata"]["resourceVersion"])
+        _check_pod(before, after)
+        if subresource:
+            after = {**before, "status": after["status"]}
+        return before if after == before else self.put(path, after)
+
+    def _created(self, path: str, body: Json) -> dict[str, Any]:
+        assert isinstance(body, dict)
+        path = f"{path}/{body['metadata']['name']}"
+        if path in self.objects:
+            raise _Refused(409, "already exists")
+        return self.put(path, {**body, "metadata": {**body["metadata"], "uid": path}})
+
+    def _deleted(self, path: str, uid: str, *, evicted: bool) -> dict[str, Any]:
+        found = self._existing(path)
+        self._check(found, uid, found["metadata"]["resourceVersion"])
+        if evicted and path in self.budgeted:
+            raise _Refused(429, "Cannot evict pod as it would violate the pod's disruption budget.", 10)
+        return self.objects.pop(path)
+
+    def _existing(self, path: str) -> dict[str, Any]:
+        if path not in self.objects:
+            raise _Refused(404, "not found")
+        return self.objects[path]
+
+    def _check(self, found: dict[str, Any], uid: str, version: str) -> None:
+        if found["metadata"]["uid"] != uid:
+            raise _Refused(409, f"Precondition failed: UID in precondition: {uid}")
+        if found["metadata"]["resourceVersion"] != version:
+            raise _Refused(409, "the object has been modified")
+
+
+def _status(status: int, message: str, retry_after_s: float | None = None) -> Answer:
+    return Answer(status, orjson.dumps({"kind": "Status", "message": message}), retry_after_s)
+
+
+def _operate(document: dict[str, Any], operation: Any) -> None:
+    *parents, last = operation["path"].strip("/").split("/")
+    place = document
+    for parent in parents:
+        place = place[parent]
+    assert operation["op"] in ("add", "replace")
+    place[last] = operation["value"]
+
+
+def _merge(document: dict[str, Any], patch: Any, *, strategic: bool) -> None:
+    for key, value in patch.items():
+        if value is None:
+            document.pop(key, None)
+        elif isinstance(value, dict):
+            _merge(document.setdefault(key, {}), value, strategic=strategic)
+        elif strategic and isinstance(value, list):
+            deleted = {entry["name"] for entry in value if entry["$patch"] == "delete"}
+            kept = [entry for entry in document.get(key, []) if entry["name"] not in deleted]
+            document.pop(key, None)
+            if kept:
+                document[key] = kept
+        else:
+            document[key] = value
+
+
+def _check_pod(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """A node selector may be narrowed, not changed, and only while a gate is on."""
+    old, new = (pod.get("spec", {}).get("nodeSelector", {}) for pod in (before, after))
+    narrowed = bool(before.get("spec", {}).get("schedulingGates")) and old.items() <= new.items()
+    if old != new and not narrowed:
+        raise _Refused(422, "spec.nodeSelector: Invalid value")
