@@ -41,7 +41,8 @@ def ensure(artefacts: Iterable[Artefact], say: Say) -> None:
     for artefact in artefacts:
         if artefact.path.exists():
             continue
-        with paths.locked(paths.cache() / "build.lock"):
+        lock = paths.cache() / "build.lock"
+        with paths.locked(lock, if_taken=lambda: say("waiting for another build to end …")):
             if not artefact.path.exists():
                 _build(artefact, say)
 

@@ -70,10 +70,8 @@ def _status(stack: Stack, _: argparse.Namespace) -> None:
 
 def _logs(stack: Stack, options: argparse.Namespace) -> None:
     files = [stack.log(options.component)] if options.component else stack.logs()
-    existing = [str(file) for file in files if file.exists()]
-    if not existing:
-        raise StackError("There is no such log: `sluice-local status` lists what was ever started.")
-    os.execvp("tail", ["tail", "--lines=100", *(["--follow=name"] if options.follow else []), *existing])
+    follow = ["--follow=name"] if options.follow else []
+    os.execvp("tail", ["tail", "--lines=100", *follow, *map(str, files)])
 
 
 def _env(stack: Stack, _: argparse.Namespace) -> None:

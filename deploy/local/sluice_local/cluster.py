@@ -4,7 +4,6 @@ import json
 import subprocess
 import time
 from base64 import b64decode
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +54,10 @@ class Cluster:
         authority = self._entry("cluster").get("certificate-authority-data", "")
         paths.write_private(self.ca_file, b64decode(authority).decode())
 
-    def set_up(self, *manifests: Path) -> None:
+    def set_up(self, crds: Path, *others: Path) -> None:
         """Apply manifests (files or folders), wait until they count, and write the services' kubeconfigs."""
-        text = "\n---\n".join(self._texts(manifests))
+        kinds = self._text(crds)
+        text = "\n---\n".join([kinds, *map(self._text, others)])
         applied = self.folder / "applied.yaml"
         is_new = not applied.exists() or applied.read_text() != text
         options = ("--server-side", "--force-conflicts", "--field-manager=sluice-local")
@@ -66,7 +66,7 @@ class Cluster:
         effective = time.monotonic() + (_POLICIES_TAKE_EFFECT_S if is_new else 0)
         with ThreadPoolExecutor(len(ACCOUNTS)) as pool:
             list(pool.map(self._write_kubeconfig, ACCOUNTS))
-        self._kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self._kubectl("wait", "--for=condition=Established", "--timeout=30s", "--filename=-", stdin=kinds)
         time.sleep(max(0, effective - time.monotonic()))
 
     def _write_kubeconfig(self, service: str) -> None:
@@ -77,14 +77,8 @@ class Cluster:
         text = kubernetes.kubeconfig(self._entry("cluster"), token.strip())
         paths.write_private(self.kubeconfig_of(service), text)
 
-    def _texts(self, manifests: tuple[Path, ...]) -> Iterator[str]:
-        for path in manifests:
-            if (path / "kustomization.yaml").exists():
-                yield self._kubectl("kustomize", str(path))
-            elif path.is_dir():
-                yield from (file.read_text() for file in sorted(path.glob("*.yaml")))
-            elif path.exists():
-                yield path.read_text()
+    def _text(self, manifests: Path) -> str:
+        return self._kubectl("kustomize", str(manifests)) if manifests.is_dir() else manifests.read_text()
 
     def _entry(self, kind: str) -> dict[str, Any]:
         (entry,) = json.loads(self.kubeconfig.read_text())[f"{kind}s"]

@@ -158,9 +158,15 @@ class ClassArchive:
         return JARS.path.with_name(f"classes-{tools.JAVA.version()}.jsa")
 
     def build(self, target: Path, say: Say) -> None:
-        broker = _Recorded(State(target.parent / "stack"), target)
-        broker.start()
-        broker.daemon.stop(grace_s=60)
+        # Among the stacks and under a fixed name: should we be killed here, the next build finds this broker.
+        broker = _Recorded(State(paths.stacks() / "kafka-classes"), target)
+        broker.daemon.kill()
+        try:
+            broker.start()
+            broker.daemon.stop(grace_s=60)
+        finally:
+            broker.daemon.kill()
+            shutil.rmtree(broker.state.directory)
         target.touch()  # stays empty where the Java runtime can't make one; java() then does without
 
 

@@ -4,9 +4,9 @@ The recipes (go.mod, pom.xml, manifests) are read from the checkout, so the pack
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 RECIPES = Path(__file__).resolve().parent.parent
@@ -34,9 +34,13 @@ def write_private(path: Path, text: str) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, if_taken: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold a lock that other threads and processes respect and that the kernel frees when we die."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("w") as file:
-        flock(file, LOCK_EX)
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            if_taken()
+            flock(file, LOCK_EX)
         yield

@@ -34,15 +34,15 @@ MANIFESTS = (
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the stack's servers are and how to log in."""
+    """Where the stack's servers are and how to log in. What there is not, or not yet, is empty."""
 
     kubeconfig: Path
     api_server: str
-    ca_file: Path | None
-    admin_token: str | None
+    ca_file: Path
+    admin_token: str
     kafka: str
-    kafka_username: str | None
-    kafka_password: str | None
+    kafka_username: str
+    kafka_password: str
     redis: str
 
 
@@ -115,11 +115,11 @@ class Stack:
     def stop(self, name: str) -> None:
         """Ask one server or instance to end, and wait until it has."""
         with self._state.exclusive():
-            self._stop(self._component(name))
+            self._stop(self._started(name))
 
     def kill(self, name: str) -> None:
         """End one server or instance as a crash would."""
-        self._component(name).daemon.kill()
+        self._started(name).daemon.kill()
 
     def down(self, *, purge: bool = False) -> None:
         """End everything that runs; with purge, forget data, ports and credentials too."""
@@ -139,7 +139,7 @@ class Stack:
         return [self._status(self._component(name)) for name in self._names()]
 
     def log(self, name: str) -> Path:
-        return self._component(name).daemon.log
+        return self._started(name).daemon.log
 
     def logs(self) -> list[Path]:
         return [self.log(name) for name in self._names()]
@@ -235,6 +235,11 @@ class Stack:
 
     def _service(self, service: str, instance: str | None = None) -> Service:
         return Service(service, self._state, self.service_env(service), instance=instance or service)
+
+    def _started(self, name: str) -> Component:
+        if name not in self._names():
+            raise StackError(f"There is no {name} in stack {self.name}; it has {', '.join(self._names())}.")
+        return self._component(name)
 
     def _component(self, name: str) -> Component:
         return self._servers.get(name) or self._service(name)
