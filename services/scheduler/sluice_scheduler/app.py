@@ -73,8 +73,7 @@ class Owners:
         self._own = own
         self._feeds: dict[int, FaustFeed] = {}
         self._tasks: dict[int, tuple[CellOwner, asyncio.Task[None]]] = {}
-        #: Set by an owner that must not go on: fenced off, diverged, or broken.
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def assigned(self, partitions: set[TP]) -> None:
         for tp in sorted(partitions):
@@ -99,12 +98,22 @@ class Owners:
         if feed is not None:
             await feed.put(event)
 
+    async def until(self, stop: asyncio.Event) -> None:
+        """Wait for `stop`; raises when an owner must not go on: fenced off, diverged, or broken."""
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((stopped, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                self._failed.result()
+        finally:
+            stopped.cancel()
+
     def unready(self) -> str:
         return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) and not self.failed.done():
-            self.failed.set_exception(error)
+        if not task.cancelled() and (error := task.exception()) and not self._failed.done():
+            self._failed.set_exception(error)
 
 
 def build(settings: Settings) -> faust.App:
@@ -167,11 +176,8 @@ async def serve(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with serve_health(settings, unready):
         await app.start()
-        stopped = asyncio.create_task(stop.wait())
         try:
-            await asyncio.wait({stopped, owners.failed}, return_when=asyncio.FIRST_COMPLETED)
-            if owners.failed.done():
-                owners.failed.result()
+            await owners.until(stop)
         finally:
             await owners.revoked(set())
             await app.stop()

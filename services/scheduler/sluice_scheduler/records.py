@@ -26,7 +26,7 @@ class KafkaLog:
             await reader.close()
 
     async def decisions_tail(self, partition: int, count: int) -> list[Received]:
-        """Read when a cell is taken over: an earlier writer is closed first, so that nothing of it comes late."""
+        """Read when a cell is taken over: an earlier writer is closed first: nothing of it may come late."""
         await self.close()
         await asyncio.to_thread(ensure_topics, self._settings)
         reader = LogReader(self._settings, self._settings.decisions_topic)

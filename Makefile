@@ -1,0 +1,108 @@
+# Everything that is done with this repository. `make help` explains each target.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+UV_VERSION := 0.13.8
+PACKAGES := shared services/watcher services/scheduler services/actuator services/console deploy/local
+LOCKS := requirements-dev.lock $(addsuffix /requirements.lock,services/watcher services/scheduler services/actuator services/console)
+SOURCES := shared services deploy/local tests
+
+##@ Everyday
+.PHONY: help
+help: ## Explain every target
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(VENV)/.ready ## Make .venv with every package and tool, from the hashed lock
+
+$(VENV)/.ready: requirements-dev.lock $(addsuffix /pyproject.toml,$(PACKAGES))
+	@echo "» setting up $(VENV) (about 20 s at first)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(UV) || $(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
+	@touch $@
+
+.PHONY: demo
+demo: setup ## Run three tenants' pods through the whole loop and watch their shares
+	@$(BIN)/python -m sluice_local.demo
+
+.PHONY: up
+up: setup ## Start the embedded stack and all services
+	@$(BIN)/sluice-local up --services
+
+.PHONY: down
+down: setup ## Stop them; their data stays
+	@$(BIN)/sluice-local down
+
+.PHONY: status
+status: setup ## Show what runs, where, and whether it is ready
+	@$(BIN)/sluice-local status
+
+.PHONY: logs
+logs: setup ## Follow the logs of everything
+	@$(BIN)/sluice-local logs -f
+
+.PHONY: env
+env: setup ## Print the exports that make kubectl, Kafka and Redis clients and sluice talk to the stack
+	@$(BIN)/sluice-local env
+
+.PHONY: doctor
+doctor: ## Say what is missing on this machine and how to get it
+	@PYTHONPATH=deploy/local $(PYTHON) -m sluice_local doctor
+
+##@ Checks
+.PHONY: test
+test: setup ## Run every test, on a real Kafka, Redis and API server
+	@$(BIN)/sluice-local build
+	@$(BIN)/pytest tests
+
+.PHONY: test-unit
+test-unit: setup ## Run what needs no server: seconds
+	@$(BIN)/pytest tests -m "not integration and not e2e"
+
+.PHONY: lint
+lint: setup ## ruff, mypy --strict, the layers, and whether generated files are fresh
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/mypy shared/sluice services/*/sluice_* deploy/local/sluice_local
+	@$(BIN)/lint-imports --config pyproject.toml
+	@$(BIN)/python -m sluice.generate --check
+
+.PHONY: bench
+bench: setup ## Measure speed, memory and API writes beside a bare client, in one run
+	@$(BIN)/sluice-local build
+	@$(BIN)/python -m tests.bench
+
+##@ Maintenance
+.PHONY: format
+format: setup ## Format all Python
+	@$(BIN)/ruff check --fix $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+.PHONY: generate
+generate: setup ## Write CRDs, JSON Schemas and AsyncAPI anew from the models
+	@$(BIN)/python -m sluice.generate
+
+.PHONY: lock
+lock: $(LOCKS) ## Resolve the lock files anew
+
+requirements-dev.lock: pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
+	@$(MAKE) --no-print-directory LOCK_OF=pyproject.toml LOCK_TO=$@ LOCK_ARGS="--group dev" compile
+
+services/%/requirements.lock: services/%/pyproject.toml shared/pyproject.toml
+	@$(MAKE) --no-print-directory LOCK_OF=$< LOCK_TO=$@ compile
+
+OWN := sluice sluice-watcher sluice-scheduler sluice-actuator sluice-console sluice-local
+.PHONY: compile
+compile:
+	@test -x $(UV) || ($(PYTHON) -m venv $(VENV) && $(BIN)/pip install --quiet uv==$(UV_VERSION))
+	@$(UV) pip compile --quiet --generate-hashes --no-header --no-emit-index-url --universal --python-version 3.11 \
+	  $(addprefix --no-emit-package ,$(OWN)) $(LOCK_ARGS) $(LOCK_OF) --output-file $(LOCK_TO)
+	@echo "» $(LOCK_TO)"
