@@ -1,0 +1,40 @@
+"""What is watched: a line a kind. Another kind needs its event, its normaliser and a line here.
+
+The order is that in which they are listed at the start: what routes depend on first, then what is routed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sluice.events import ObjectEvent
+from sluice.vocabulary import API_VERSION
+
+from sluice_watcher import normalise
+from sluice_watcher.normalise import Sighting
+from sluice_watcher.routing import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    type: str  # of its events
+    path: str
+    normalise: Callable[[Sighting], ObjectEvent]
+    cells: Callable[[Router, Any, Sighting], tuple[str, ...]]  # which cells such an event goes to
+
+
+def watched_kinds(managed_selector: Mapping[str, str]) -> tuple[Kind, ...]:
+    sluice = f"/apis/{API_VERSION}"
+    scheduling = "/apis/scheduling.k8s.io/v1"
+    namespace = partial(normalise.namespace, managed_selector=managed_selector)
+    return (
+        Kind("namespace", "/api/v1/namespaces", namespace, Router.namespace),
+        Kind("queue", f"{sluice}/queues", normalise.queue, Router.queue),
+        Kind("resourcepool", f"{sluice}/resourcepools", normalise.pool, Router.pool),
+        Kind("priorityclass", f"{scheduling}/priorityclasses", normalise.priority_class, Router.everywhere),
+        Kind("node", "/api/v1/nodes", normalise.node, Router.node),
+        Kind("pod", "/api/v1/pods", normalise.pod, Router.pod),
+    )

@@ -1,0 +1,130 @@
+"""The composition root: what the watcher is made of, and how its parts are wired."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from itertools import count
+from random import Random
+
+import uvloop
+from sluice.kafka import LogReader, LogWriter, ensure_topics
+from sluice.kube import KubeClient
+from sluice.settings import Settings, load
+from sluice.telemetry import serve_health, setup_logging
+
+from sluice_watcher import metrics
+from sluice_watcher.clock import Clock
+from sluice_watcher.dead_letters import DeadLetters
+from sluice_watcher.intake import Intake
+from sluice_watcher.kinds import watched_kinds
+from sluice_watcher.kube import Cluster, KubeCluster
+from sluice_watcher.publisher import Appender, Publisher
+from sluice_watcher.reflector import Reflector
+from sluice_watcher.resync import ResyncRequests
+from sluice_watcher.routing import Router
+from sluice_watcher.ticker import Ticker
+from sluice_watcher.unmanaged import UnmanagedReport
+
+log = logging.getLogger(__name__)
+
+
+class Watcher:
+    """One cluster's watcher, on given ports."""
+
+    def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
+        cells = tuple(settings.cells)
+        clock = Clock()
+        router = Router(cells)
+        self._publisher = Publisher(
+            writer,
+            topic=settings.events_topic,
+            partitions=settings.cells,
+            source=f"sluice/watcher/{settings.cluster}",
+            clock=clock,
+        )
+        self._dead_letters = DeadLetters(
+            writer,
+            topic=settings.events_topic,
+            partition=settings.cells[cells[0]],
+            cluster=settings.cluster,
+        )
+        unmanaged = UnmanagedReport(
+            router.unmanaged_by_pool, cluster=settings.cluster, clock=clock, publisher=self._publisher
+        )
+        self._ticker = Ticker(
+            cluster=settings.cluster, cells=cells, clock=clock, publisher=self._publisher, unmanaged=unmanaged
+        )
+        sync_ids = _sync_ids(clock.now_ms())
+        self._reflectors = {
+            kind.type: Reflector(
+                kind.type,
+                kind.path,
+                cluster=cluster,
+                observer=Intake(
+                    kind,
+                    cluster=settings.cluster,
+                    clock=clock,
+                    router=router,
+                    publisher=self._publisher,
+                    unmanaged=unmanaged,
+                    dead_letters=self._dead_letters,
+                    sync_ids=sync_ids,
+                    relist=self._relist_stale,
+                ),
+                random=Random(),
+            )
+            for kind in watched_kinds(settings.managed_selector)
+        }
+        metrics.UNACKNOWLEDGED.set_function(lambda: self._publisher.unacknowledged)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publisher.run())
+            tasks.create_task(self._dead_letters.run())
+            tasks.create_task(self._ticker.run())
+            for reflector in self._reflectors.values():
+                tasks.create_task(reflector.run())
+                await reflector.synced.wait()  # the next may be routed by what this one saw
+            log.info("every kind is listed and acknowledged; watching")
+
+    def relist_all(self, cell: str, request: int) -> None:
+        """Answer a RESYNC decision."""
+        log.info("listing everything again, as the scheduler asks", extra={"cell": cell, "seq": request})
+        for reflector in self._reflectors.values():
+            reflector.relist("resync", cell=cell, request=request)
+
+    def unready(self) -> str:
+        missing = [kind for kind, reflector in self._reflectors.items() if not reflector.synced.is_set()]
+        return f"not listed and acknowledged yet: {', '.join(missing)}" if missing else ""
+
+    def _relist_stale(self, kind: str) -> None:
+        self._reflectors[kind].relist("route changed")
+
+
+def _sync_ids(started_ms: int) -> Iterator[str]:
+    """Unique among all watchers of a cluster: no two start in the same millisecond."""
+    return (f"{started_ms}-{number}" for number in count(1))
+
+
+async def run(settings: Settings) -> None:
+    await asyncio.to_thread(ensure_topics, settings)
+    client = await KubeClient.connect()
+    watcher = Watcher(settings, cluster=KubeCluster(client), writer=LogWriter(settings))
+    resyncs = ResyncRequests(
+        LogReader(settings, settings.decisions_topic),
+        cluster=settings.cluster,
+        cell_of={partition: cell for cell, partition in settings.cells.items()},
+        relist=watcher.relist_all,
+    )
+    await resyncs.start()
+    async with serve_health(settings, watcher.unready), asyncio.TaskGroup() as tasks:
+        tasks.create_task(resyncs.run())
+        tasks.create_task(watcher.run())
+
+
+def main() -> None:
+    settings = load()
+    setup_logging("watcher", settings)
+    uvloop.run(run(settings))

@@ -1,0 +1,196 @@
+"""Kubernetes objects → events: pure functions from an object as the API server sends it to what counts of it.
+
+They may raise on an object that makes no sense; whoever calls them sets that object aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypedDict
+
+from sluice.crds import Bounds, CrdError, LabelSelector, parse_queue, parse_resource_pool
+from sluice.events import (
+    Amounts,
+    Change,
+    NamespaceEvent,
+    NodeEvent,
+    NodeFacts,
+    PodEvent,
+    PodFacts,
+    PoolEvent,
+    PoolFacts,
+    PriorityClassEvent,
+    QueueEvent,
+    QueueFacts,
+)
+from sluice.values import LabelRequirement, NamespaceSelector
+from sluice.vocabulary import DECISION_ANNOTATION, GATE, QUEUE_LABEL
+
+from sluice_watcher.requests import Object, amounts, effective_requests
+
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+#: The API server labels every namespace with its name.
+_ANY_NAMESPACE: Final = LabelRequirement(key="kubernetes.io/metadata.name", operator="Exists")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """An object, and how and when the watcher came to see it."""
+
+    object: Object
+    change: Change
+    cluster: str
+    time_ms: int
+    listed: bool  # in a re-list, not in the watch: another record comes right behind
+
+
+class _Identity(TypedDict):
+    time_ms: int
+    cluster: str
+    more: bool
+    change: Change
+    uid: str
+    name: str
+    namespace: str
+    resource_version: int
+
+
+def _identity(seen: Sighting) -> _Identity:
+    metadata = seen.object["metadata"]
+    return {
+        "time_ms": seen.time_ms,
+        "cluster": seen.cluster,
+        "more": seen.listed,
+        "change": seen.change,
+        "uid": metadata["uid"],
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace", ""),
+        "resource_version": int(metadata["resourceVersion"]),
+    }
+
+
+def pod(seen: Sighting) -> PodEvent:
+    metadata, spec = seen.object["metadata"], seen.object["spec"]
+    facts = PodFacts(
+        requests=effective_requests(seen.object),
+        created_ms=_milliseconds(metadata["creationTimestamp"]),
+        queue=_labels(seen.object).get(QUEUE_LABEL, ""),
+        priority=spec.get("priority") or 0,
+        gated=any(gate["name"] == GATE for gate in spec.get("schedulingGates") or ()),
+        decision=(metadata.get("annotations") or {}).get(DECISION_ANNOTATION, ""),
+        node=spec.get("nodeName", ""),
+        node_selector=spec.get("nodeSelector") or {},
+        phase=seen.object["status"].get("phase", "Pending"),
+        deleting="deletionTimestamp" in metadata,
+    )
+    return PodEvent(**_identity(seen), pod=facts)
+
+
+def unmanaged_by_nature(pod: Object) -> bool:
+    """Mirror pods and DaemonSets' pods: nobody queues with them, they are what a node costs."""
+    metadata = pod["metadata"]
+    return MIRROR_ANNOTATION in (metadata.get("annotations") or ()) or any(
+        owner["kind"] == "DaemonSet" and owner.get("controller")
+        for owner in metadata.get("ownerReferences") or ()
+    )
+
+
+def node(seen: Sighting) -> NodeEvent:
+    spec, status = seen.object["spec"], seen.object["status"]
+    conditions = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+    # On a bare API server nobody reports for a node: without any conditions it counts as ready.
+    ready = not conditions or conditions.get("Ready") == "True"
+    facts = NodeFacts(
+        allocatable=amounts(status.get("allocatable")),
+        labels=_labels(seen.object),
+        schedulable=ready and not spec.get("unschedulable", False),
+    )
+    return NodeEvent(**_identity(seen), node=facts)
+
+
+def namespace(seen: Sighting, *, managed_selector: Mapping[str, str]) -> NamespaceEvent:
+    labels = _labels(seen.object)
+    return NamespaceEvent(
+        **_identity(seen),
+        managed=managed_selector.items() <= labels.items(),
+        queue=labels.get(QUEUE_LABEL, ""),
+        labels=labels,
+    )
+
+
+def priority_class(seen: Sighting) -> PriorityClassEvent:
+    return PriorityClassEvent(**_identity(seen), value=seen.object["value"])
+
+
+def queue(seen: Sighting) -> QueueEvent:
+    return QueueEvent(**_identity(seen), queue=_queue_facts(seen.object))
+
+
+def pool(seen: Sighting) -> PoolEvent:
+    return PoolEvent(**_identity(seen), pool=_pool_facts(seen.object))
+
+
+def _queue_facts(queue: Object) -> QueueFacts:
+    generation = queue["metadata"]["generation"]
+    try:
+        spec = parse_queue(queue)
+    except CrdError as error:
+        return QueueFacts(generation=generation, problem=str(error))
+    return QueueFacts(
+        cell=spec.cell or "",
+        parent=spec.parent or "",
+        weight=spec.weight,
+        guaranteed=spec.guaranteed,
+        limit=spec.limit,
+        guaranteed_by_pool=_by_pool(spec.pools, "guaranteed"),
+        limit_by_pool=_by_pool(spec.pools, "limit"),
+        namespaces=NamespaceSelector(
+            names=tuple(spec.namespaces.names), requirements=_requirements(spec.namespaces.selector)
+        ),
+        ordering=spec.ordering,
+        preemption=spec.preemption,
+        reclaim=spec.reclaim.enabled,
+        grace_ms=spec.reclaim.grace_seconds * 1000,
+        minimum_run_ms=spec.reclaim.minimum_run_time_seconds * 1000,
+        policy=spec.policy or "",
+        generation=generation,
+    )
+
+
+def _by_pool(pools: Mapping[str, Bounds], bound: str) -> dict[str, Amounts]:
+    return {name: amounts for name, bounds in pools.items() if (amounts := getattr(bounds, bound))}
+
+
+def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...]:
+    """An absent selector selects nothing, an empty one everything, as in Kubernetes."""
+    if selector is None:
+        return ()
+    labels = (
+        LabelRequirement(key=key, operator="In", values=(value,))
+        for key, value in selector.match_labels.items()
+    )
+    expressions = (
+        LabelRequirement(key=each.key, operator=each.operator, values=tuple(each.values))
+        for each in selector.match_expressions
+    )
+    return (*labels, *expressions) or (_ANY_NAMESPACE,)
+
+
+def _pool_facts(pool: Object) -> PoolFacts:
+    generation = pool["metadata"]["generation"]
+    try:
+        spec = parse_resource_pool(pool)
+    except CrdError as error:
+        return PoolFacts(generation=generation, problem=str(error))
+    return PoolFacts(cell=spec.cell, node_selector=spec.node_selector, generation=generation)
+
+
+def _labels(owner: Object) -> dict[str, str]:
+    labels: dict[str, str] = owner["metadata"].get("labels") or {}
+    return labels
+
+
+def _milliseconds(timestamp: str) -> int:
+    return int(datetime.fromisoformat(timestamp).timestamp() * 1000)

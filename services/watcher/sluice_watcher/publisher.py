@@ -1,0 +1,125 @@
+"""Records → Kafka, in order and acknowledged.
+
+One lane a partition, one append under way in each: whatever has arrived meanwhile is the next. Of the
+records of one append only the last still asks for a scheduling pass; the others are marked `more`, which is
+safe as they are certain to be written together and in order.
+
+An append that fails ends the process. Its successor lists everything again, so nothing that Kafka has not
+acknowledged is ever passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from sluice.codec import EVENTS, Message
+from sluice.events import Event
+
+from sluice_watcher import metrics
+from sluice_watcher.clock import Clock
+
+APPEND_MAX: Final = 500
+#: Reading the cluster pauses while this many records wait for Kafka.
+UNACKNOWLEDGED_MAX: Final = 5_000
+
+
+class Appender(Protocol):
+    async def append(self, topic: str, partition: int, messages: Sequence[Message]) -> int:
+        """Write in order; the offset of the last, once Kafka has acknowledged all."""
+
+
+class Publisher:
+    def __init__(
+        self, writer: Appender, *, topic: str, partitions: Mapping[str, int], source: str, clock: Clock
+    ) -> None:
+        self._lanes = {
+            cell: _Lane(writer, topic=topic, partition=partition, source=source, clock=clock)
+            for cell, partition in partitions.items()
+        }
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as lanes:
+            for lane in self._lanes.values():
+                lanes.create_task(lane.run())
+
+    def put(self, cell: str, event: Event) -> None:
+        """Never waits, so that records put one after another stay together; producers wait for `room`."""
+        self._lanes[cell].put(event)
+
+    async def room(self) -> None:
+        """Return when no cell has too many records waiting."""
+        for lane in self._lanes.values():
+            await lane.acknowledged(lane.puts - UNACKNOWLEDGED_MAX)
+
+    async def flushed(self) -> None:
+        """Return when Kafka has acknowledged everything that was put before."""
+        puts = [(lane, lane.puts) for lane in self._lanes.values()]
+        for lane, count in puts:
+            await lane.acknowledged(count)
+
+    @property
+    def unacknowledged(self) -> int:
+        return sum(lane.unacknowledged for lane in self._lanes.values())
+
+
+class _Lane:
+    def __init__(self, writer: Appender, *, topic: str, partition: int, source: str, clock: Clock) -> None:
+        self._writer = writer
+        self._topic = topic
+        self._partition = partition
+        self._source = source
+        self._clock = clock
+        self._waiting: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._progress = asyncio.Event()
+        self.puts = 0
+        self.acknowledgements = 0
+
+    @property
+    def unacknowledged(self) -> int:
+        return self.puts - self.acknowledgements
+
+    def put(self, event: Event) -> None:
+        self.puts += 1
+        self._waiting.append(event)
+        self._arrived.set()
+
+    async def acknowledged(self, count: int) -> None:
+        """Return when the first `count` records are acknowledged."""
+        while self.acknowledgements < count:
+            await self._progress.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            events = self._take()
+            messages = [EVENTS.encode(event, source=self._source) for event in asking_once(events)]
+            await self._writer.append(self._topic, self._partition, messages)
+            self._acknowledge(events)
+
+    def _take(self) -> list[Event]:
+        events = [self._waiting.popleft() for _ in range(min(len(self._waiting), APPEND_MAX))]
+        if not self._waiting:
+            self._arrived.clear()
+        return events
+
+    def _acknowledge(self, events: list[Event]) -> None:
+        self.acknowledgements += len(events)
+        self._progress.set()
+        self._progress.clear()  # whoever waits now is on the way; whoever comes later waits for the next
+        metrics.LAG.observe((self._clock.now_ms() - events[0].time_ms) / 1000)
+        for type_, count in Counter(event.type for event in events).items():
+            metrics.RECORDS.labels(type_).inc(count)
+
+
+def asking_once(events: Sequence[Event]) -> list[Event]:
+    """The same records, of which only the last that asks for a scheduling pass still does."""
+    result = list(events)
+    asking = [index for index, event in enumerate(events) if not event.more]
+    for index in asking[:-1]:
+        result[index] = replace(events[index], more=True)
+    return result

@@ -1,0 +1,194 @@
+"""Which cells a record goes to.
+
+What every cell needs to know goes to all of them: namespaces, Queues, ResourcePools, PriorityClasses. A pod
+goes to the cell of its namespace's binding (namespace → its queue → that queue's root → `spec.cell`), a node
+to the cell of its pool. What nothing routes is not published: nodes outside every pool, and pods that Sluice
+does not manage, which are summed instead.
+
+A binding to a queue that does not exist, and a cell that the settings do not name, lead to the first cell:
+the scheduler there knows all Queues and reports what is wrong.
+
+When the route of something already published changes, its kind is stale: listed again, it is missing in its
+former cell's SYNC and so ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from sluice.events import (
+    NamespaceEvent,
+    NodeEvent,
+    ObjectEvent,
+    PodEvent,
+    PoolEvent,
+    PoolFacts,
+    QueueEvent,
+    QueueFacts,
+)
+from sluice.vocabulary import DEFAULT_CELL
+
+from sluice_watcher.normalise import Sighting, unmanaged_by_nature
+from sluice_watcher.unmanaged import Sum, UnmanagedPods
+
+V = TypeVar("V")
+Cells: TypeAlias = tuple[str, ...]
+
+
+class Relisted(Protocol):
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class Known(dict[str, V], Generic[V]):
+    """What is known of one kind's objects, by name. What a re-list does not show is forgotten at its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unseen: set[str] = set()
+
+    def begin(self) -> None:
+        self._unseen = set(self)
+
+    def __setitem__(self, name: str, value: V) -> None:
+        super().__setitem__(name, value)
+        self._unseen.discard(name)
+
+    def end(self) -> None:
+        for name in self._unseen:
+            self.pop(name, None)
+        self._unseen = set()
+
+
+class Router:
+    """Learns routes from the records themselves, and keeps names and labels only."""
+
+    def __init__(self, cells: Iterable[str]) -> None:
+        self.cells: Cells = tuple(cells)
+        self._first = self.cells[0]
+        self._bindings = Known[str]()  # namespace → queue; empty: not managed or not bound
+        self._queues = Known[QueueFacts]()
+        self._pools = Known[PoolFacts]()
+        self._pool_of_node = Known[str]()  # empty: in none
+        self._unmanaged = UnmanagedPods()
+        self._cell_of_pods: dict[str, str] = {}  # namespace → where its pods have gone; empty: nowhere
+        self._stale: set[str] = set()
+        self._by_kind: dict[str, Relisted] = {
+            "namespace": self._bindings,
+            "queue": self._queues,
+            "resourcepool": self._pools,
+            "node": self._pool_of_node,
+            "pod": self._unmanaged,
+        }
+
+    def begin(self, kind: str) -> None:
+        """A re-list of this kind begins."""
+        if kind in self._by_kind:
+            self._by_kind[kind].begin()
+
+    def end(self, kind: str) -> None:
+        if kind in self._by_kind:
+            self._by_kind[kind].end()
+        self._reroute_pods(self._cell_of_pods)
+
+    def take_stale(self) -> set[str]:
+        """Kinds that must be listed again, each told once."""
+        stale, self._stale = self._stale, set()
+        return stale
+
+    def unmanaged_by_pool(self) -> dict[tuple[str, str], Sum]:
+        """What unmanaged pods hold, by cell and pool; also where it is nothing."""
+        held = self._unmanaged.by_pool(self._pool_of_node)
+        return {(self._cell(facts.cell), pool): held.get(pool, Sum()) for pool, facts in self._pools.items()}
+
+    # ------------------------------------------------------------------------------ the kinds' own routes
+
+    def everywhere(self, event: ObjectEvent, seen: Sighting) -> Cells:
+        return self.cells
+
+    def namespace(self, event: NamespaceEvent, seen: Sighting) -> Cells:
+        # The binding outlives its namespace: the other watch may still bring its last pods' ends.
+        if event.change != "DELETED":
+            self._bindings[event.name] = event.queue if event.managed else ""
+            self._reroute_pods({event.name} & self._cell_of_pods.keys())
+        return self.cells
+
+    def queue(self, event: QueueEvent, seen: Sighting) -> Cells:
+        if event.change == "DELETED":
+            self._queues.pop(event.name, None)
+        else:
+            self._queues[event.name] = event.queue
+        self._reroute_pods(self._cell_of_pods)
+        return self.cells
+
+    def pool(self, event: PoolEvent, seen: Sighting) -> Cells:
+        before = self._pools.get(event.name)
+        if event.change == "DELETED":
+            self._pools.pop(event.name, None)
+        else:
+            self._pools[event.name] = event.pool
+        if self._pools.get(event.name) != before and self._pool_of_node:
+            self._stale.add("node")
+        return self.cells
+
+    def node(self, event: NodeEvent, seen: Sighting) -> Cells:
+        before = self._cell_of_pool(self._pool_of_node.get(event.name, ""))
+        if event.change == "DELETED":
+            self._pool_of_node.pop(event.name, None)
+            return (before,) if before else ()
+        pool = self._pool_of_node[event.name] = self._pool_that_selects(event.node.labels)
+        cell = self._cell_of_pool(pool)
+        if before not in ("", cell) and not seen.listed:
+            self._stale.add("node")
+        return (cell,) if cell else ()
+
+    def pod(self, event: PodEvent, seen: Sighting) -> Cells:
+        cell = self._cell_of_pods.get(event.namespace)
+        if cell is None:
+            cell = self._cell_of_pods[event.namespace] = self._cell_of_namespace(event.namespace)
+        if cell and not unmanaged_by_nature(seen.object):
+            self._unmanaged.drop(event.uid)  # its namespace may have been bound a moment ago
+            return (cell,)
+        if event.change != "DELETED" and event.pod.node and not event.pod.finished:
+            self._unmanaged.put(event.uid, event.pod.node, event.pod.requests)
+        else:
+            self._unmanaged.drop(event.uid)
+        return ()
+
+    # ------------------------------------------------------------------------------------------------------
+
+    def _reroute_pods(self, namespaces: Iterable[str]) -> None:
+        for namespace in namespaces:
+            cell = self._cell_of_namespace(namespace)
+            if cell != self._cell_of_pods[namespace]:
+                self._cell_of_pods[namespace] = cell
+                self._stale.add("pod")
+
+    def _cell_of_namespace(self, namespace: str) -> str:
+        queue = self._bindings.get(namespace)
+        return self._cell_of_queue(queue) if queue else ""
+
+    def _cell_of_queue(self, name: str) -> str:
+        above: set[str] = set()  # a cycle is the scheduler's to report
+        queue = self._queues.get(name)
+        while queue is not None and queue.parent and queue.parent not in above:
+            above.add(queue.parent)
+            queue = self._queues.get(queue.parent)
+        return self._cell(queue.cell if queue is not None else "")
+
+    def _pool_that_selects(self, labels: Mapping[str, str]) -> str:
+        """Pools should not overlap; where they do, the one that asks for most labels, then by name."""
+        selecting = (
+            (-len(facts.node_selector), name)
+            for name, facts in self._pools.items()
+            if not facts.problem and facts.node_selector.items() <= labels.items()
+        )
+        return min(selecting, default=(0, ""))[1]
+
+    def _cell_of_pool(self, pool: str) -> str:
+        return self._cell(self._pools[pool].cell) if pool in self._pools else ""
+
+    def _cell(self, name: str) -> str:
+        name = name or DEFAULT_CELL
+        return name if name in self.cells else self._first
