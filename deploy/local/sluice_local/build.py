@@ -38,9 +38,10 @@ class Artefact(Protocol):
 
 def ensure(artefacts: Iterable[Artefact], say: Say) -> None:
     """Build what is missing, in the order given."""
-    for artefact in artefacts:
-        if artefact.path.exists():
-            continue
+    missing = [artefact for artefact in artefacts if not artefact.path.exists()]
+    if missing:
+        say(f"to be built, this once: {', '.join(artefact.name for artefact in missing)}")
+    for artefact in missing:
         lock = paths.cache() / "build.lock"
         with paths.locked(lock, if_taken=lambda: say("waiting for another build to end …")):
             if not artefact.path.exists():
@@ -75,7 +76,7 @@ class GoBinary:
     name: str
     module: str
     package: str
-    first_time: str
+    takes: str
 
     @property
     def path(self) -> Path:
@@ -94,7 +95,7 @@ class GoBinary:
         say(f"  {self.name}: fetching its modules and counting its packages")
         listed = command.output([go, "list", "-deps", "-f", stale, self.package])
         packages = len(listed.split())
-        say(f"  {self.name}: {packages} packages to compile; {self.first_time}")
+        say(f"  {self.name}: {packages} packages to compile; all of them take {self.takes} on two cores")
         command.run(
             [go, "build", "-v", "-ldflags", self._linker_flags(), "-o", target, self.package],
             progress=lambda lines: f"{self.name}: {min(lines, packages)} of {packages} packages",

@@ -1,7 +1,6 @@
 """What Sluice needs inside a cluster, ours or a given one: CRDs, policies, and an account per service."""
 
 import json
-import subprocess
 import time
 from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice_local import kubernetes, paths
-from sluice_local.errors import StackError
+from sluice_local import paths
+from sluice_local.kubectl import apply, kubeconfig, kubectl
 
 NAMESPACE = "sluice-system"
 ACCOUNTS = ("watcher", "scheduler", "actuator", "console")
@@ -47,9 +46,10 @@ class Cluster:
     def adopt(self) -> None:
         """Take the cluster that the environment's KUBECONFIG names, and only its current context."""
         view = ("config", "view", "--minify", "--flatten", "--raw", "--output=json")
-        self.open_with(_run(kubernetes.KUBECTL.path, *view))
+        self.open_with(kubectl(*view))
 
     def open_with(self, kubeconfig: str) -> None:
+        """Take the cluster of a kubeconfig, given as text."""
         paths.write_private(self.kubeconfig, kubeconfig)
         authority = self._entry("cluster").get("certificate-authority-data", "")
         paths.write_private(self.ca_file, b64decode(authority).decode())
@@ -60,8 +60,7 @@ class Cluster:
         text = "\n---\n".join([kinds, *map(self._text, others)])
         applied = self.folder / "applied.yaml"
         is_new = not applied.exists() or applied.read_text() != text
-        options = ("--server-side", "--force-conflicts", "--field-manager=sluice-local")
-        self._kubectl("apply", *options, "--filename=-", stdin=text)
+        apply(self.kubeconfig, text)
         paths.write_private(applied, text)
         effective = time.monotonic() + (_POLICIES_TAKE_EFFECT_S if is_new else 0)
         with ThreadPoolExecutor(len(ACCOUNTS)) as pool:
@@ -74,7 +73,7 @@ class Cluster:
         token = self._kubectl(
             "create", "token", account, f"--namespace={NAMESPACE}", f"--duration={_TOKENS_LAST}"
         )
-        text = kubernetes.kubeconfig(self._entry("cluster"), token.strip())
+        text = kubeconfig(self._entry("cluster"), token.strip())
         paths.write_private(self.kubeconfig_of(service), text)
 
     def _text(self, manifests: Path) -> str:
@@ -86,11 +85,4 @@ class Cluster:
         return content
 
     def _kubectl(self, *arguments: str, stdin: str = "") -> str:
-        return _run(kubernetes.KUBECTL.path, f"--kubeconfig={self.kubeconfig}", *arguments, stdin=stdin)
-
-
-def _run(*argv: str | Path, stdin: str = "") -> str:
-    run = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise StackError(f"kubectl {' '.join(map(str, argv[2:4]))} failed:\n{run.stderr.strip()}")
-    return run.stdout
+        return kubectl(f"--kubeconfig={self.kubeconfig}", *arguments, stdin=stdin)

@@ -5,26 +5,27 @@ clients by tokens and answers nobody else.
 """
 
 import http.client
-import json
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_local import paths
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
+from sluice_local.kubectl import apply, kubeconfig
 from sluice_local.state import State
 
-_FIRST_TIME = "about five minutes on two cores, this first time only"
-ETCD = GoBinary("etcd", "etcd", "go.etcd.io/etcd/server/v3", "about a minute on two cores")
-KWOK = GoBinary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "about a minute on two cores")
-APISERVER, CONTROLLER_MANAGER, SCHEDULER, KUBECTL = (
-    GoBinary(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", _FIRST_TIME)
-    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+_COMMANDS = "k8s.io/kubernetes/cmd"
+ETCD = GoBinary("etcd", "etcd", "go.etcd.io/etcd/server/v3", takes="a minute")
+APISERVER = GoBinary("kube-apiserver", "kubernetes", f"{_COMMANDS}/kube-apiserver", takes="3–5 minutes")
+CONTROLLER_MANAGER = GoBinary(
+    "kube-controller-manager", "kubernetes", f"{_COMMANDS}/kube-controller-manager", takes="1–2 minutes"
 )
+SCHEDULER = GoBinary("kube-scheduler", "kubernetes", f"{_COMMANDS}/kube-scheduler", takes="half a minute")
+KWOK = GoBinary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", takes="1–2 minutes")
 
 
 class Etcd(Component):
@@ -98,7 +99,7 @@ class ApiServer(Component):
         return kubeconfig(cluster, self.token(user))
 
     def artefacts(self) -> Sequence[Artefact]:
-        return [APISERVER, KUBECTL]
+        return [APISERVER]
 
     def prepare(self) -> None:
         lines = (f'{self.token(user.name)},{user.name},{user.name},"{user.group}"\n' for user in _USERS)
@@ -193,6 +194,10 @@ class Kwok(_Client):
     user = "kwok"
     binary = KWOK
 
+    def prepare(self) -> None:
+        super().prepare()
+        apply(self.state.directory / "kubeconfig", (paths.RECIPES / "kwok" / "rbac.yaml").read_text())
+
     @property
     def address(self) -> str:
         return "-"  # its server would hand out logs and shells without asking who is there
@@ -212,21 +217,6 @@ class Kwok(_Client):
 
     def ready(self) -> bool:
         return True  # there is nothing to ask: as long as it runs, it keeps trying
-
-
-def kubeconfig(cluster: Mapping[str, str], token: str) -> str:
-    """A kubeconfig that needs no other file. JSON is YAML."""
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "local", "cluster": dict(cluster)}],
-            "users": [{"name": "local", "user": {"token": token}}],
-            "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
-            "current-context": "local",
-        },
-        indent=2,
-    )
 
 
 def https_ok(port: int, path: str, context: ssl.SSLContext, token: str | None = None) -> bool:

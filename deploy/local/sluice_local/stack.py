@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sluice_local import build, kubernetes, paths
+from sluice_local import build, paths
 from sluice_local.build import Artefact, Say
 from sluice_local.cluster import Cluster
 from sluice_local.component import Component
 from sluice_local.errors import StackError
 from sluice_local.kafka import USERNAME, Kafka
+from sluice_local.kubectl import KUBECTL
 from sluice_local.kubernetes import ADMIN, ApiServer, ControllerManager, Etcd, Kwok, Scheduler
 from sluice_local.redis import Redis
 from sluice_local.services import SERVICES, Service
@@ -169,7 +170,7 @@ class Stack:
             **self._settings(),
             "KUBECONFIG": str(self._cluster.kubeconfig),
             STACK_VARIABLE: self.name,
-            "PATH": f"{kubernetes.KUBECTL.path.parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{KUBECTL.path.parent}{os.pathsep}{os.environ['PATH']}",
         }
 
     def _settings(self) -> dict[str, str]:
@@ -191,7 +192,7 @@ class Stack:
         if "kafka" in wanted and "SLUICE_KAFKA" not in self._given:
             artefacts += self._kafka.artefacts()
         if "kubernetes" in wanted:
-            artefacts.append(kubernetes.KUBECTL)
+            artefacts.append(KUBECTL)
             if "KUBECONFIG" not in self._given:
                 artefacts += [artefact for server in self._control_plane() for artefact in server.artefacts()]
         return artefacts
@@ -222,7 +223,7 @@ class Stack:
         self._start(etcd)
         self._start(api_server)
         self._cluster.open_with(self._api_server.kubeconfig(ADMIN.name))
-        set_up = partial(self._cluster.set_up, *MANIFESTS, paths.RECIPES / "kwok" / "rbac.yaml")
+        set_up = partial(self._cluster.set_up, *MANIFESTS)
         _together([set_up, *(partial(self._start, client) for client in clients)])
 
     def _start(self, component: Component) -> None:
