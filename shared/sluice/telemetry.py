@@ -43,9 +43,9 @@ def setup_logging(service: str, settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(service))
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
-    # Libraries speak at WARNING: what they retry is their own business until it fails.
+    # What libraries retry is their own business until it fails.
     for library in ("kafka", "aiokafka", "faust", "mode", "aiohttp", "asyncio"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+        logging.getLogger(library).setLevel(logging.ERROR)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
@@ -49,7 +50,7 @@ class FaustFeed:
             offset=message.offset,
             key=message.key,
             value=message.value,
-            headers=list((message.headers or {}).items()),
+            headers=list(message.headers or ()),
         )
         await self._queue.put(Incoming(received, event.ack))
 
@@ -112,7 +113,11 @@ class Owners:
         return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) and not self._failed.done():
+        if not task.cancelled() and (error := task.exception()):
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        if not self._failed.done():
             self._failed.set_exception(error)
 
 
@@ -134,6 +139,7 @@ def build(settings: Settings) -> faust.App:
         web_enabled=False,
         autodiscover=False,
         store="memory://",
+        datadir=tempfile.mkdtemp(prefix="sluice-"),  # Faust makes one, though we keep nothing there
     )
 
 
@@ -165,8 +171,12 @@ async def serve(settings: Settings) -> None:
 
     @app.agent(app.topic(settings.events_topic, key_serializer="raw", value_serializer="raw"))  # type: ignore[untyped-decorator]
     async def feed(stream: faust.StreamT[Any]) -> None:
-        async for event in stream.noack().events():
-            await owners.put(event)
+        try:
+            async for event in stream.noack().events():
+                await owners.put(event)
+        except Exception as error:  # Faust would log it and go on without us
+            owners.fail(error)
+            raise
 
     def unready() -> str:
         return owners.unready() if app.rebalancing_count else "no assignment from Kafka yet"
