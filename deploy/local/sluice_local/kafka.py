@@ -1,6 +1,5 @@
 """One Kafka broker that is its own controller, quick to start and gone from memory when stopped."""
 
-import os
 import secrets
 import shutil
 import socket
@@ -130,8 +129,7 @@ class Jars:
 
     def build(self, target: Path, say: Say) -> None:
         shutil.copy(RECIPE / "pom.xml", target.parent)
-        java_home = tools.JAVA.find().resolve().parent.parent
-        Command(target.parent, {**os.environ, "JAVA_HOME": str(java_home)}, say).run(
+        Command(target.parent, tools.MAVEN.environment(), say).run(
             [
                 *(tools.MAVEN.find(), "--batch-mode", "dependency:copy-dependencies"),
                 *("-DincludeScope=runtime", f"-DoutputDirectory={target}"),
