@@ -45,7 +45,7 @@ class Call:
     body: Any = None
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # noqa: N818 - says what it is
     def __init__(self, status: int, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.answer = _status(status, message, retry_after_s)

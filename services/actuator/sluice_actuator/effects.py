@@ -88,7 +88,7 @@ class AdmitEffect:
     """Take the gate off, narrow the pod to its pool, write down who decided it: one strategic merge patch.
 
     It names the gate rather than its place in the list, needs no annotations to be there already, and changes
-    nothing when it is applied again. A uid that is not the pod's makes it a conflict.
+    nothing when it is applied again. The API server refuses it when the uid is not the pod's.
     """
 
     blind = True
