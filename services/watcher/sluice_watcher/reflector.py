@@ -36,7 +36,7 @@ WATCH_SECONDS: Final = (240, 360)
 #: A server sends a bookmark a minute: longer silence is a connection that only we believe in.
 SILENCE_S: Final = 90.0
 #: Answers to a watch that say nothing about where it may go on.
-BUSY: Final = (429, 500, 502, 503)
+BUSY: Final = (429, 502, 503)
 
 
 class Observer(Protocol):
