@@ -134,9 +134,10 @@ class FakeCluster:
             assert form in (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
             _merge(after, patch, strategic=form == STRATEGIC_MERGE_PATCH)
         self._check(before, after["metadata"]["uid"], after["metadata"]["resourceVersion"])
-        _check_pod(before, after)
         if subresource:
             after = {**before, "status": after["status"]}
+        else:
+            _check_pod(before, after)
         return before if after == before else self.put(path, after)
 
     def _created(self, path: str, body: Json) -> dict[str, Any]:

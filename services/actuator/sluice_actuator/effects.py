@@ -187,7 +187,8 @@ class ReportEffect:
     """Replace the status of a Queue or ResourcePool, whole: a merge would keep amounts of pools long gone.
 
     Reports must not overtake each other, and a status moves only with its spec and with reports, so the
-    precondition is the resourceVersion; it is remembered from one report to the next.
+    precondition is the resourceVersion. It is remembered from one report to the next, and stands for the uid
+    too: no other object has had it, and a change of uid is ignored where only the status is written.
     """
 
     patient_until_ms = 0
@@ -209,7 +210,6 @@ class ReportEffect:
     async def write(self, now_ms: int) -> Answer:
         uid = self._decision.uid
         patch: Json = [
-            {"op": "replace", "path": "/metadata/uid", "value": uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": self._versions.pop(uid)},
             {"op": "add", "path": "/status", "value": status_of(self._decision, self._identity)},
         ]

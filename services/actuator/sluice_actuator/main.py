@@ -27,7 +27,9 @@ async def serve(settings: Settings) -> None:
     await asyncio.to_thread(ensure_topics, settings)
     client = await KubeClient.connect(connections=IN_FLIGHT_MAX)
     log = LogWriter(settings)
-    inbox = LogReader(settings, settings.decisions_topic, group=f"sluice-actuator-{settings.cluster}")
+    inbox = LogReader(
+        settings, settings.decisions_topic, group=f"{settings.topics}-actuator-{settings.cluster}"
+    )
     decisions, events = (
         LogReader(settings, topic) for topic in (settings.decisions_topic, settings.events_topic)
     )

@@ -1,4 +1,4 @@
-"""Outcomes into the input log: whatever is ready goes together, and counts once Kafka has acknowledged it."""
+"""Outcomes into the input log: in batches, and counted as given once Kafka has acknowledged them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from sluice.codec import EVENTS, Message
 from sluice.events import OutcomeEvent
 
 from sluice_actuator.tenure import Job
+
+#: Between two appends. Nobody waits for an outcome of what went well, and an append costs as much as a call.
+PACE_S: Final = 0.02
 
 
 class Log(Protocol):
@@ -22,7 +25,7 @@ class Log(Protocol):
 
 
 class Outcomes:
-    """Collects while an append is under way, so that batches grow with the load and nobody waits for one."""
+    """The first goes at once; what comes while an append is under way, or just was, goes together."""
 
     def __init__(self, log: Log, *, topic: str, source: str) -> None:
         self._log = log
@@ -41,6 +44,7 @@ class Outcomes:
             self._news.clear()
             ready, self._ready = self._ready, defaultdict(list)
             await asyncio.gather(*(self._append(partition, batch) for partition, batch in ready.items()))
+            await asyncio.sleep(PACE_S)
 
     async def _append(self, partition: int, batch: list[tuple[Job, OutcomeEvent]]) -> None:
         batch = [(job, outcome) for job, outcome in batch if not job.tenure.is_over]
