@@ -210,17 +210,20 @@ class ReportEffect:
     async def write(self, now_ms: int) -> Answer:
         uid = self._decision.uid
         patch: Json = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": self._versions.pop(uid)},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": self._versions[uid]},
             {"op": "add", "path": "/status", "value": status_of(self._decision, self._identity)},
         ]
         answer = await self._cluster.patch(self._path + "/status", patch, form=JSON_PATCH)
         if answer.ok:
             self._versions[uid] = answer.json()["metadata"]["resourceVersion"]
+        elif answer.status == 404:
+            del self._versions[uid]
         return answer
 
     async def compare(self) -> Outcome | None:
         found = await _read(self._cluster, self._path)
         if found is None or found["metadata"]["uid"] != self._decision.uid:
+            self._versions.pop(self._decision.uid, None)
             return GONE
         self._versions[self._decision.uid] = found["metadata"]["resourceVersion"]
         return _judge_carried(_carried(found.get("status", {}).get("decision")), self._identity)
