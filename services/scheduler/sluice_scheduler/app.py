@@ -134,6 +134,7 @@ def build(settings: Settings) -> faust.App:
         broker_session_timeout=SESSION_TIMEOUT_MS / 1000,
         broker_heartbeat_interval=1.0,
         consumer_auto_offset_reset="earliest",
+        stream_wait_empty=False,  # what was not acknowledged is read again: a rebalance need not wait for it
         topic_disable_leader=True,
         topic_allow_declare=False,
         web_enabled=False,
