@@ -30,7 +30,11 @@ def rng() -> random.Random:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Kafka, Redis and an API server, shared by tests that leave them as they found them."""
-    with pytest.MonkeyPatch.context() as patch:
+    import containers
+
+    with containers.servers() as given, pytest.MonkeyPatch.context() as patch:
+        for name, value in given.items():
+            patch.setenv(name, value)
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         stack = Stack("shared", without=("kube-controller-manager", "kube-scheduler", "kwok"), say=print)
         stack.up()
