@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluice_local import build, paths, tools
-from sluice_local.build import Artefact, Command, Say
+from sluice_local.build import Artefact, Command, Progress
 from sluice_local.component import Component
 from sluice_local.errors import StackError
 from sluice_local.state import State
@@ -52,8 +52,8 @@ class Kafka(Component):
 
     def _format(self) -> None:
         identity = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=").replace("-", "_")
-        command = Command(self.directory, {}, say=lambda _: None)
-        command.output([*java(), "kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings])
+        tool = [*java(), "kafka.tools.StorageTool", "format"]
+        Command(self.directory, {}).run([*tool, "-t", identity, "-c", self._settings])
 
     def _properties(self) -> str:
         broker, controller = self.port, self.state.port(_CONTROLLER)
@@ -118,21 +118,19 @@ class Jars:
     """Kafka and what it needs, as pom.xml pins it and SHA256SUMS proves it."""
 
     name: str = "the Kafka jars"
+    takes: str = "half a minute"
 
     @property
     def path(self) -> Path:
         key = build.recipe_hash(RECIPE / "pom.xml", RECIPE / "SHA256SUMS")
         return paths.cache() / f"kafka-{key}" / "jars"
 
-    def build(self, target: Path, say: Say) -> None:
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "Maven fetches them"
         shutil.copy(RECIPE / "pom.xml", target.parent)
-        Command(target.parent, tools.MAVEN.environment(), say).run(
-            [
-                *(tools.MAVEN.find(), "--batch-mode", "dependency:copy-dependencies"),
-                *("-DincludeScope=runtime", f"-DoutputDirectory={target}"),
-            ],
-            progress=lambda lines: f"Maven: {lines} lines",
-        )
+        options = ("--batch-mode", "-DincludeScope=runtime", f"-DoutputDirectory={target}")
+        maven = Command(target.parent, tools.MAVEN.environment())
+        maven.run([tools.MAVEN.find(), *options, "dependency:copy-dependencies"])
         listed = dict(line.split()[::-1] for line in (RECIPE / "SHA256SUMS").read_text().splitlines())
         found = {}
         for jar in target.iterdir():
@@ -147,12 +145,14 @@ class ClassArchive:
     """The broker's classes as the JVM holds them in memory: loading them from jars takes seconds."""
 
     name: str = "Kafka's class archive"
+    takes: str = "ten seconds"
 
     @property
     def path(self) -> Path:
         return JARS.path.with_name(f"classes-{tools.JAVA.version()}.jsa")
 
-    def build(self, target: Path, say: Say) -> None:
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "a broker starts, to be recorded"
         # Among the stacks and under a fixed name: should we be killed here, the next build finds this broker.
         broker = _Recorded(State(paths.stacks() / "kafka-classes"), target)
         broker.daemon.kill()
