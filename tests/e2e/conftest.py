@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from audit import Audit
@@ -10,6 +10,7 @@ from cluster import Tenants
 from cluster_api import Api, eventually
 from sluice_local import Stack
 
+SERVICES = ("watcher", "scheduler", "actuator")
 GIVEN = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
 KINDS = {
     "queues": "/apis/sluice.dev/v1alpha1/queues",
@@ -50,3 +51,19 @@ def tenants(running: Stack) -> Iterator[Tenants]:
 @pytest.fixture
 def audit(running: Stack) -> Audit:
     return Audit(running)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows how the services' logs end: the stack is gone when anybody could look."""
+    report = yield
+    stack = getattr(item, "funcargs", {}).get("running")
+    if report.failed and call.when == "call" and isinstance(stack, Stack):
+        for log in stack.logs():
+            if log.parent.name.startswith(SERVICES):
+                report.sections.append(
+                    (f"log of {log.parent.name}", "\n".join(log.read_text().splitlines()[-25:]))
+                )
+    return report

@@ -38,9 +38,7 @@ FEED_MAX = 5_000
 class FaustFeed:
     """One partition's records on their way from Faust's stream to the cell's owner."""
 
-    def __init__(self, app: faust.App, partition: TP) -> None:
-        self._app = app
-        self._partition = partition
+    def __init__(self) -> None:
         self._queue: asyncio.Queue[Incoming] = asyncio.Queue(FEED_MAX)
 
     async def put(self, event: faust.EventT[Any]) -> None:
@@ -60,10 +58,6 @@ class FaustFeed:
             batch.append(self._queue.get_nowait())
         return batch
 
-    async def seek(self, offset: int) -> None:
-        log.info("reading again from offset %s", offset)
-        await self._app.consumer.seek(self._partition, offset)
-
 
 class Owners:
     """The owners of the cells that this worker was assigned."""
@@ -79,7 +73,7 @@ class Owners:
     async def assigned(self, partitions: set[TP]) -> None:
         for tp in sorted(partitions):
             if tp.topic == self._settings.events_topic and tp.partition in self._settings.cells.values():
-                feed = FaustFeed(self._app, tp)
+                feed = FaustFeed()
                 owner = self._own(cell=self._settings.cell_of(tp.partition), feed=feed)
                 task = asyncio.create_task(owner.run())
                 task.add_done_callback(self._ended)
