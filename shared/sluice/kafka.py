@@ -25,6 +25,8 @@ _log: Final = logging.getLogger(__name__)
 
 #: After this long without an acknowledgement an append fails and its service starts over.
 DELIVERY_TIMEOUT_MS: Final = 120_000
+#: What is appended at once goes out at once, not in pieces of the default 16 KiB.
+BATCH_BYTES: Final = 2**19
 #: A dead consumer's partitions move after this long.
 SESSION_TIMEOUT_MS: Final = 6_000
 DEAD_LETTER_PREFIX: Final = "dlq."
@@ -80,6 +82,7 @@ class LogWriter:
             acks="all",
             enable_idempotence=True,
             linger_ms=0,
+            batch_size=BATCH_BYTES,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
         )
 
