@@ -68,12 +68,12 @@ def main(command: list[str]) -> None:
     started = time.monotonic()
     with running(compose):
         say(started, "everything is healthy")
-        compose.create(node(), pool(), queue(), namespace())
+        compose.create(pool(), queue(), namespace())
         until("the namespace is bound to the queue", lambda: bound(compose))
-        say(started, f"namespace {NAME} is bound; creating {PODS} pods, room for {ROOM}")
+        say(started, f"namespace {NAME} is bound; creating {PODS} pods, and then a node for {ROOM}")
         compose.create(*map(pod, range(PODS)))
         most = watch_until_done(compose, started)
-        assert most <= ROOM, f"{most} pods were open at once, {ROOM} fit"
+        assert 0 < most <= ROOM, f"{most} pods were open at once, {ROOM} fit"
         pods = compose.get("pods", "--namespace", NAME)["items"]
         assert all(map(decided, pods)), "a pod ran without a decision"
         say(started, f"all {PODS} pods succeeded, each by a decision; never more than {ROOM} at a time")
@@ -103,15 +103,19 @@ def is_healthy(compose: Compose, service: str) -> bool:
 
 
 def watch_until_done(compose: Compose, started: float) -> int:
-    """The most pods that were open at once. A watch shows every change, in order."""
+    """The most pods that were open at once. A watch shows every change in order, and misses none: it is
+    there before the node is, without which no gate opens."""
     states: dict[str, str] = {}
-    most, said = 0, ""
+    most, said, has_node = 0, "", False
     for name, state in changes(compose):
         states[name] = state
         count = Counter(states.values())
         most = max(most, count["open"])
         if said != (line := ", ".join(f"{count[each]:2} {each}" for each in ("gated", "open", "finished"))):
             say(started, said := line)
+        if count["gated"] == PODS and not has_node:
+            has_node = True
+            compose.create(node())
         if count["finished"] == PODS:
             return most
     raise AssertionError(f"not all pods finished: {states}")
