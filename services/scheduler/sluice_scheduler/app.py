@@ -62,8 +62,7 @@ class FaustFeed:
 class Owners:
     """The owners of the cells that this worker was assigned."""
 
-    def __init__(self, app: faust.App, settings: Settings, own: Callable[..., CellOwner]) -> None:
-        self._app = app
+    def __init__(self, settings: Settings, own: Callable[..., CellOwner]) -> None:
         self._settings = settings
         self._own = own
         self._feeds: dict[int, FaustFeed] = {}
@@ -160,7 +159,7 @@ async def serve(settings: Settings) -> None:
             **details,
         )
 
-    owners = Owners(app, settings, own)
+    owners = Owners(settings, own)
     app.on_partitions_assigned.connect(lambda _, assigned, **__: owners.assigned(assigned), weak=False)
     app.on_partitions_revoked.connect(lambda _, revoked, **__: owners.revoked(revoked), weak=False)
 

@@ -28,7 +28,7 @@ class KafkaLog:
     async def events(self, partition: int, first: int, end: int) -> list[Received]:
         reader = LogReader(self._settings, self._settings.events_topic)
         try:
-            return await reader.read(partition, first, end)
+            return [record async for record in reader.between(partition, first, end)]
         finally:
             await reader.close()
 
