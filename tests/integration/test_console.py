@@ -34,7 +34,7 @@ from sluice.events import (
     SyncEvent,
     TickEvent,
 )
-from sluice.kafka import LogWriter, ensure_topics
+from sluice.kafka import LogWriter, Received, dead_letter, ensure_topics
 from sluice.settings import Settings
 from sluice.values import Epoch, NamespaceSelector
 from sluice_local import Stack
@@ -223,7 +223,8 @@ def test_the_audit_follows(environment: Mapping[str, str]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)
-            asyncio.run(_append(Settings(), late))
+            message = EVENTS.encode(late, source="test")
+            asyncio.run(_append(Settings(), message, topic="console-tests.events.v1"))
         assert _read_until(following.stdout, b" tick ")
         following.terminate()
 
@@ -242,9 +243,25 @@ def test_servers_that_do_not_answer_are_told_with_a_remedy(environment: Mapping[
         assert "Traceback" not in run.stderr
 
 
-async def _append(settings: Settings, event: Event) -> None:
+def test_dead_letters_are_shown_with_why_and_whence(environment: Mapping[str, str]) -> None:
+    assert sluice(environment, "audit", "dead-letters").stdout == "no dead letters\n"
+    broken = Received(partition=0, offset=17, key=b"k", value=b"?!", headers=[("ce_type", b"x")])
+    letter = dead_letter(broken, topic="console-tests.events.v1", error="no idea")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        asyncio.run(_append(Settings(), letter, topic="dlq.console-tests.events.v1"))
+    assert sluice(environment, "audit", "dead-letters").stdout.splitlines() == [
+        "console-tests.events.v1@17: no idea",
+        "    ?!",
+    ]
+    shown = json.loads(sluice(environment, "audit", "dead-letters", "--json").stdout)
+    assert (shown["error"], shown["value"], shown["headers"]) == ("no idea", "?!", {"ce_type": "x"})
+
+
+async def _append(settings: Settings, message: Message, *, topic: str) -> None:
     writer = LogWriter(settings)
-    await writer.append(settings.events_topic, 0, [EVENTS.encode(event, source="test")])
+    await writer.append(topic, 0, [message])
     await writer.close()
 
 

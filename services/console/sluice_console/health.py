@@ -87,7 +87,7 @@ class CellStatus:
         if self.unreadable:
             yield (
                 f"{wording.count(self.unreadable, 'recent record')} can't be read: `sluice audit tail` shows "
-                "which and why; the services have set them aside in the dead letters"
+                "which and why, `sluice audit dead-letters` what the services have set aside"
             )
 
 

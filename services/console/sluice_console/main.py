@@ -75,6 +75,10 @@ def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     only.add_argument("--events", action="store_true", help="only what the scheduler was told")
     only.add_argument("--decisions", action="store_true", help="only what it decided")
     tail.add_argument("--ticks", action="store_true", help="the ticks of time too, one a second")
+
+    summary = "what could not be read and was set aside: whence, why, and the original"
+    dead = _add(audits, "dead-letters", "audit.show_dead_letters", summary, shared)
+    dead.add_argument("-n", type=_number_of_lines, default=20, metavar="N", help="so many of each log's")
     return parser, frozenset(top.choices)
 
 

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from sluice.kafka import DEAD_LETTER_PREFIX
+
+from sluice_console import letters
 from sluice_console.commands import Context
 from sluice_console.errors import OK, ConsoleError
 from sluice_console.lines import Line, LogLines, Source, merged
@@ -25,6 +28,25 @@ def show_tail(context: Context) -> int:
         )
     for cell in cells:
         _tail(context, context.settings.cells[cell])
+    return OK
+
+
+def show_dead_letters(context: Context) -> int:
+    """The last of each log's, cell by cell."""
+    settings, shown = context.settings, 0
+    names = tuple(DEAD_LETTER_PREFIX + name for name in (settings.events_topic, settings.decisions_topic))
+    for cell in context.cells:
+        with Topics(settings, settings.cells[cell], names) as topics:
+            bounds = topics.bounds()
+            found = topics.read({name: bound.last(context.options.n) for name, bound in bounds.items()})
+        for letter in [letter for name in names for letter in found[name]]:
+            shown += 1
+            if context.options.json:
+                context.print_json(letters.as_json(letter))
+            else:
+                context.out.print(letters.as_text(letter), soft_wrap=True)
+    if not shown and not context.options.json:
+        context.out.print("no dead letters")
     return OK
 
 
