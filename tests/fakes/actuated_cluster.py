@@ -66,7 +66,7 @@ class FakeCluster:
         #: The path of each object, as often as a call changed it.
         self.changes: list[str] = []
         #: Runs before each call, so that calls end in another order than they began.
-        self.delay: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
+        self.delay: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)
         self._version = 100
 
     # ---- what tests say and see

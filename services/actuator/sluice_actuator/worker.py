@@ -225,8 +225,6 @@ class Actuator:
         self._answer(job, outcome)
 
     def _answer(self, job: Job, outcome: Outcome) -> None:
-        if job.tenure.is_over:
-            return
         decision = job.decision
         metrics.DECISIONS.labels(decision.cell, decision.type, outcome.result).inc()
         metrics.DECISION_SECONDS.labels(decision.type).observe(time.monotonic() - job.read_s)

@@ -252,7 +252,7 @@ async def test_a_selector_that_can_not_be_narrowed_is_rejected() -> None:
 async def test_a_budget_is_respected_until_the_deadline_and_then_not() -> None:
     run = Run()
     run.cluster.budgeted.add(POD)
-    deadline_ms = run.clock.now_ms() + 120_000
+    deadline_ms = run.clock.now_ms() + 123_456
     assert (await run(evict(deadline_ms=deadline_ms))).result == "Applied"
     *asked, last = run.cluster.writes
     assert {call.verb for call in asked} == {"evict"}
@@ -301,21 +301,23 @@ async def test_a_namespace_is_bound_and_unbound() -> None:
     assert run.cluster.objects[NAMESPACE]["metadata"]["labels"] == {"team": "a"}
 
 
-async def test_an_administrator_who_was_faster_is_not_overrun() -> None:
-    """Somebody labels between reading and writing: the write conflicts, and it is read again."""
+async def test_whoever_was_faster_is_not_overrun() -> None:
+    """Between reading and writing another actuator carries out a later decision."""
     run = Run()
     cluster = run.cluster
     get, faster = cluster.get, iter(["once"])
+    later = {QUEUE_LABEL: "team-b"}
 
     async def get_and_be_overtaken(path: str) -> Any:
         answer = await get(path)
         if next(faster, ""):
-            cluster.put(path, {"metadata": {"uid": "uid-1", "labels": {"by": "administrator"}}})
+            annotations = {DECISION_ANNOTATION: str(identity(9))}
+            cluster.put(path, {"metadata": {"uid": "uid-1", "labels": later, "annotations": annotations}})
         return answer
 
     cluster.get = get_and_be_overtaken  # type: ignore[method-assign]
-    assert (await run(label())).result == "Applied"
-    assert cluster.objects[NAMESPACE]["metadata"]["labels"] == {"by": "administrator", QUEUE_LABEL: "team-a"}
+    assert (await run(label(8))).result == "Superseded"
+    assert cluster.objects[NAMESPACE]["metadata"]["labels"] == later
 
 
 REPEATED: list[Callable[[int], ObjectDecision]] = [label, report_queue, report_pool]

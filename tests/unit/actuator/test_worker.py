@@ -388,18 +388,37 @@ async def test_what_had_failed_is_not_tried_again_after_a_crash(world: World) ->
     assert Counter(outcome.seq for outcome in world.outcomes) == {2: 1, 3: 1}
 
 
-async def test_whose_partition_is_taken_away_acts_and_speaks_no_more(world: World) -> None:
-    world.put_pods("a", "b")
-    world.cluster.unreadable = 10**6
-    world.cluster.faults.append(Fault.LOST)
+async def test_whose_partition_is_taken_away_makes_no_further_call(world: World) -> None:
+    world.cluster.faults.extend([Fault.TOO_MANY_REQUESTS] * 5)
+    woken = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await woken.wait()
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
     async with world.acting() as (_, first):
-        await world.publish(admit_named(1, "a"))
+        await world.publish(admit(1))
         await until(lambda: bool(world.cluster.writes))
         first.take_away()
+        woken.set()
+        await quiet()
+    assert len(world.cluster.writes) == 1
+
+
+async def test_whose_partition_is_taken_away_says_nothing_more(world: World) -> None:
+    """Its call is answered after the next one has begun: only the next one's outcome counts."""
+    release = asyncio.Event()
+    world.cluster.delay = release.wait
+    async with world.acting() as (_, first):
+        await world.publish(admit(1))
+        await quiet()
+        first.take_away()
         async with world.acting():
-            world.cluster.unreadable = 0
-            assert await world.answered(1) == {1: "Applied"}
             await quiet()
+            release.set()
+            await world.committed(1)
+            await quiet()
+    assert len(world.cluster.writes) == 2
     assert len(world.outcomes) == 1
 
 
