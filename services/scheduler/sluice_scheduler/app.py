@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from faust.types import TP
 from sluice import settings as sluice_settings
 from sluice.kafka import SESSION_TIMEOUT_MS, Received, ensure_topics
 from sluice.kube import KubeClient
+from sluice.lifecycle import until_told_to_stop
 from sluice.settings import Settings
 from sluice.telemetry import serve_health, setup_logging
 
@@ -67,7 +67,8 @@ class Owners:
         self._own = own
         self._feeds: dict[int, FaustFeed] = {}
         self._tasks: dict[int, tuple[CellOwner, asyncio.Task[None]]] = {}
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        #: Raises when an owner must not go on: fenced off, diverged, or broken.
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def assigned(self, partitions: set[TP]) -> None:
         for tp in sorted(partitions):
@@ -92,16 +93,6 @@ class Owners:
         if feed is not None:
             await feed.put(event)
 
-    async def until(self, stop: asyncio.Event) -> None:
-        """Wait for `stop`; raises when an owner must not go on: fenced off, diverged, or broken."""
-        stopped = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait((stopped, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            if self._failed.done():
-                self._failed.result()
-        finally:
-            stopped.cancel()
-
     def unready(self) -> str:
         return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
 
@@ -110,8 +101,8 @@ class Owners:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        if not self._failed.done():
-            self._failed.set_exception(error)
+        if not self.failed.done():
+            self.failed.set_exception(error)
 
 
 def build(settings: Settings) -> faust.App:
@@ -175,13 +166,10 @@ async def serve(settings: Settings) -> None:
     def unready() -> str:
         return owners.unready() if app.rebalancing_count else "no assignment from Kafka yet"
 
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with serve_health(settings, unready):
         await app.start()
         try:
-            await owners.until(stop)
+            await owners.failed
         finally:
             await owners.revoked(set())
             await app.stop()
@@ -191,4 +179,4 @@ async def serve(settings: Settings) -> None:
 def main() -> None:
     settings = sluice_settings.load()
     setup_logging("scheduler", settings)
-    uvloop.run(serve(settings))
+    uvloop.run(until_told_to_stop(serve(settings)))

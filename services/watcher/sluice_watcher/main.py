@@ -11,6 +11,7 @@ from random import Random
 import uvloop
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
+from sluice.lifecycle import until_told_to_stop
 from sluice.settings import Settings, load
 from sluice.telemetry import serve_health, setup_logging
 
@@ -127,4 +128,4 @@ async def run(settings: Settings) -> None:
 def main() -> None:
     settings = load()
     setup_logging("watcher", settings)
-    uvloop.run(run(settings))
+    uvloop.run(until_told_to_stop(run(settings)))
