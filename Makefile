@@ -55,7 +55,7 @@ env: setup ## Print the exports that make kubectl, Kafka and Redis clients and s
 
 .PHONY: doctor
 doctor: ## Say what is missing on this machine and how to get it
-	@PYTHONPATH=deploy/local $(PYTHON) -m sluice_local doctor
+	@PYTHONPATH=deploy/local $$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m sluice_local doctor
 
 ##@ Checks
 .PHONY: test
@@ -122,14 +122,17 @@ format: setup ## Format all Python
 generate: setup ## Write CRDs, JSON Schemas and AsyncAPI anew from the models
 	@$(BIN)/python -m sluice.generate
 
+# Never by way of files' times: in a fresh clone they mean nothing.
 .PHONY: lock
-lock: $(LOCKS) ## Resolve the lock files anew
+lock: $(addprefix lock/,$(LOCKS)) ## Resolve the lock files anew
 
-requirements-dev.lock: pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
-	@$(MAKE) --no-print-directory LOCK_OF=pyproject.toml LOCK_TO=$@ LOCK_ARGS="--group dev" compile
+SERVICE_LOCKS := $(addprefix lock/,$(filter services/%,$(LOCKS)))
+.PHONY: lock/requirements-dev.lock $(SERVICE_LOCKS)
+lock/requirements-dev.lock:
+	@$(MAKE) --no-print-directory LOCK_OF=pyproject.toml LOCK_TO=$(@:lock/%=%) LOCK_ARGS="--group dev" compile
 
-services/%/requirements.lock: services/%/pyproject.toml shared/pyproject.toml
-	@$(MAKE) --no-print-directory LOCK_OF=$< LOCK_TO=$@ compile
+$(SERVICE_LOCKS): lock/%/requirements.lock:
+	@$(MAKE) --no-print-directory LOCK_OF=$*/pyproject.toml LOCK_TO=$(@:lock/%=%) compile
 
 OWN := sluice sluice-watcher sluice-scheduler sluice-actuator sluice-console sluice-local
 .PHONY: compile
