@@ -10,8 +10,10 @@ from pydantic.alias_generators import to_camel
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
-from sluice.decisions import Resync
+from sluice.codec import EPOCH_HEADER
+from sluice.decisions import Fence, Resync
 from sluice.events import OutcomeEvent
+from sluice.values import Epoch
 
 from sluice_console import wording
 from sluice_console.lines import Line
@@ -59,6 +61,7 @@ class CellStatus:
     pending: int
     running: int
     unreadable: int  # of the recent records
+    diverged: tuple[int, ...]  # recent seqs that two different decisions bear
     clusters: tuple[ClusterStatus, ...]
 
     @property
@@ -84,6 +87,11 @@ class CellStatus:
         if self.published < self.decided and self.committed_ms > SILENT_MS:
             waiting = wording.count(self.decided - self.published, "decision")
             yield f"{waiting} in the outbox: the scheduler publishes when it runs and reaches Kafka"
+        for seq in self.diverged:
+            yield (
+                f"divergence: two different decisions bear seq {seq}. Each actuator stops before the second: "
+                "see divergence in docs/runbook.md"
+            )
         if self.unreadable:
             yield (
                 f"{wording.count(self.unreadable, 'recent record')} can't be read: `sluice audit tail` shows "
@@ -119,6 +127,7 @@ def judge(
         pending=sum(each.pending for each in figures),
         running=sum(each.running for each in figures),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
+        diverged=tuple(_diverged(recent_decisions)),
         clusters=tuple(
             _cluster(cluster, recent_events, recent_decisions, now_ms) for cluster in snapshot.of("cluster")
         ),
@@ -145,6 +154,27 @@ def show_status(console: Console, status: CellStatus) -> None:
     console.print(grid)
     for problem in status.problems:
         console.print(Text(f"! {problem}", style="red"), soft_wrap=True)
+
+
+def _diverged(decisions: Sequence[Line]) -> Iterator[int]:
+    """As actuators judge it: what a fence has shut out does not count, and a fence begins its seqs anew."""
+    fence = Epoch(0, 0)
+    known: dict[int, object] = {}
+    for line in decisions:
+        epoch = _epoch_of(line)
+        if line.error or epoch < fence:
+            continue
+        if line.type == Fence.type and epoch > fence:
+            fence, known = epoch, {seq: record for seq, record in known.items() if seq < line.seq}
+        if known.setdefault(line.seq, line.record) != line.record:
+            yield line.seq
+
+
+def _epoch_of(line: Line) -> Epoch:
+    try:
+        return Epoch.parse(line.headers.get(EPOCH_HEADER, ""))
+    except ValueError:
+        return Epoch(0, 0)
 
 
 def _cluster(

@@ -9,14 +9,15 @@ from sluice.kafka import Received
 from sluice.values import Epoch
 from sluice_console.lines import Line, LogLines
 
+EPOCH = Epoch(1, 9)
 NOON_MS = 1_750_075_200_000  # 12:00:00 UTC
 
 
-def received(record: Event | Decision, offset: int = 0) -> Received:
+def received(record: Event | Decision, offset: int = 0, *, epoch: Epoch = EPOCH) -> Received:
     if isinstance(record, Event):
         message = EVENTS.encode(record, source="test")
     else:
-        message = DECISIONS.encode(record, source="test", epoch=Epoch(1, 9))
+        message = DECISIONS.encode(record, source="test", epoch=epoch)
     return Received(partition=0, offset=offset, key=message.key, value=message.value, headers=message.headers)
 
 
@@ -50,7 +51,7 @@ def admit(seq: int, time_ms: int = NOON_MS) -> Admit:
     )
 
 
-def lines(*records: Event | Decision) -> list[Line]:
+def lines(*records: Event | Decision, epoch: Epoch = EPOCH) -> list[Line]:
     source = "event" if isinstance(records[0], Event) else "decision"
     log = LogLines(source)  # type: ignore[arg-type]
-    return log.of([received(record, offset) for offset, record in enumerate(records)])
+    return log.of([received(record, offset, epoch=epoch) for offset, record in enumerate(records)])

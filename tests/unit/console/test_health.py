@@ -7,6 +7,7 @@ from console_ledgers import NOW_MS, cluster, queue, report, snapshot
 from console_records import admit, lines
 from sluice.decisions import Decision, Evict, Fence, Resync
 from sluice.events import Event, OutcomeEvent, TickEvent
+from sluice.values import Epoch
 from sluice_console.health import CellStatus, judge
 from sluice_console.lines import Line
 from sluice_console.redis_reader import Entity, Snapshot
@@ -125,6 +126,30 @@ def test_a_scheduler_that_stands_still_is_missed() -> None:
 def test_a_log_that_ends_before_the_ledger_was_lost() -> None:
     (problem,) = judged(end=3).problems
     assert "Kafka was lost or made anew" in problem
+
+
+def test_one_seq_with_two_decisions_is_a_divergence_unless_a_fence_explains_it() -> None:
+    def problems(decisions: list[Line]) -> list[str]:
+        status = judge(
+            snapshot(("cluster", cluster())),
+            partition=0,
+            events=Bounds(0, 10),
+            recent_events=lines(tick(), answer(7)),
+            recent_decisions=decisions,
+            now_ms=NOW_MS,
+        )
+        return status.problems
+
+    def fence(seq: int) -> Fence:
+        return Fence(seq=seq, cell="default", cluster="home", time_ms=1, reason="Rebuild", sentence="")
+
+    first, other = admit(7, LONG_AGO_MS), admit(7, LONG_AGO_MS + 1)
+    assert problems(lines(first, first)) == [], "published again"
+    (problem,) = problems(lines(first, other))
+    assert problem.startswith("divergence: two different decisions bear seq 7")
+    rebuilt = lines(fence(7), admit(8, LONG_AGO_MS), epoch=Epoch(1, 10))
+    assert problems([*lines(first, admit(8, 1)), *rebuilt]) == [], "the fence begins again at 7"
+    assert problems([*rebuilt, *lines(other)]) == [], "written by one that was fenced off"
 
 
 def test_unreadable_records_are_told() -> None:
