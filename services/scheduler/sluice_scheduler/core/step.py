@@ -48,6 +48,7 @@ def _react(state: State, event: Event) -> None:
             state.offer_retries()
             level_old_graves(state)
             report(state)
+            state.pass_due = state.pass_due or state.waits_for_time()
         case UnmanagedEvent():
             on_unmanaged(state, event)
         case SyncEvent():
