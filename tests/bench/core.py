@@ -59,9 +59,7 @@ class Bench:
             self.see(NamespaceEvent, name, managed=True, queue=name, more=True)
         self.see(PoolEvent, "all", pool=PoolFacts(), more=True)
         for phase in ("BEGIN", "END"):
-            sync = SyncEvent(
-                phase=phase, kind="queue", sync="1", resource_version=0, request=2, **self._at()
-            )
+            sync = SyncEvent(phase=phase, kind="queue", sync="1", resource_version=0, request=2, **self._at())
             step(self.state, sync)
 
     def queue(self, name: str, parent: str, *, more: bool) -> None:
@@ -186,7 +184,9 @@ def main() -> None:
     print(f"in a tree of {1_000 // scale} queues, 25 to a parent: {tree:.1f} us, {1e6 / tree:,.0f} a second")
     for fan_out in (0, 25):
         steady = steady_us(1_000 // scale, 20_000 // scale, fan_out=fan_out)
-        print(f"full cluster, fan-out {fan_out or 'flat'}: {steady:.0f} us for a pod that ends and the next one")
+        print(
+            f"full cluster, fan-out {fan_out or 'flat'}: {steady:.0f} us for a pod that ends and the next one"
+        )
     print(f"event that changes nothing: {no_op_us():.1f} us")
     print(f"{100_000 // scale:,} pending pods: {memory_mb(100_000 // scale):.0f} MB")
     if arguments.plot:

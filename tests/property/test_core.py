@@ -25,7 +25,11 @@ SETTINGS = settings(
     max_examples=150,
     deadline=None,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
 )
 
 
@@ -60,7 +64,14 @@ def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, reclaim: bool
     for at in range(draw(st.integers(2, 9))):
         events.append({"at": at, **draw(_happening(queues, names, len(events), edits=edits))})
     return Scenario.model_validate(
-        {"apiVersion": "sluice.dev/v1alpha1", "kind": "Scenario", "pools": pools, "queues": queues, "events": events, "until": 30}
+        {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Scenario",
+            "pools": pools,
+            "queues": queues,
+            "events": events,
+            "until": 30,
+        }
     )
 
 
@@ -74,7 +85,9 @@ def _path(queues: list[dict[str, Any]], name: str) -> list[str]:
 
 
 @st.composite
-def _happening(draw: Any, queues: list[dict[str, Any]], names: list[str], number: int, *, edits: bool) -> dict[str, Any]:
+def _happening(
+    draw: Any, queues: list[dict[str, Any]], names: list[str], number: int, *, edits: bool
+) -> dict[str, Any]:
     kinds = ["submit"] * 3 + (["grow", "succeed", "fail", "cancel", "shrink"] if names else [])
     kinds += ["setPool", "setQueue"] if edits else []
     kind = draw(st.sampled_from(kinds))
@@ -83,8 +96,17 @@ def _happening(draw: Any, queues: list[dict[str, Any]], names: list[str], number
         name = f"w{number}"
         names.append(name)
         count = draw(st.integers(1, 5))
-        requests = draw(st.sampled_from([{"cpu": "1"}, {"cpu": "2"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, {"cpu": 0.5}]))
-        pod_set = {"name": "main", "count": count, "minCount": draw(st.integers(0, count)), "requests": requests}
+        requests = draw(
+            st.sampled_from(
+                [{"cpu": "1"}, {"cpu": "2"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, {"cpu": 0.5}]
+            )
+        )
+        pod_set = {
+            "name": "main",
+            "count": count,
+            "minCount": draw(st.integers(0, count)),
+            "requests": requests,
+        }
         submit = {"name": name, "queue": queue, "priority": draw(st.integers(0, 2)), "podSets": [pod_set]}
         if draw(st.booleans()):
             submit["runtime"] = draw(st.integers(1, 6))
@@ -92,7 +114,13 @@ def _happening(draw: Any, queues: list[dict[str, Any]], names: list[str], number
     if kind == "setPool":
         return {"setPool": {"name": "p", "nodes": draw(st.integers(0, 3))}}
     if kind == "setQueue":
-        return {"setQueue": {"name": queue, "weight": draw(st.integers(1, 3)), "limit": draw(st.sampled_from([{}, {"cpu": "2"}]))}}
+        return {
+            "setQueue": {
+                "name": queue,
+                "weight": draw(st.integers(1, 3)),
+                "limit": draw(st.sampled_from([{}, {"cpu": "2"}])),
+            }
+        }
     workload = draw(st.sampled_from(names))
     if kind == "cancel":
         return {"cancel": {"workload": workload}}
@@ -187,7 +215,9 @@ def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Sce
     total = sum(amount for dim, amount in forest.capacity.items() if dim[2] == "cpu")
     if total and len(plain.pools) == 1:
         task = 1000 / total
-        shares = {name: leaf.usage.get(("sim", "p", "cpu"), 0) / total for name, leaf in forest.leaves.items()}
+        shares = {
+            name: leaf.usage.get(("sim", "p", "cpu"), 0) / total for name, leaf in forest.leaves.items()
+        }
         unbarred = [
             name
             for name, leaf in forest.leaves.items()

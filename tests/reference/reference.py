@@ -80,13 +80,25 @@ class Reference:
                 if not pod.evicting and workload:
                     key = (workload.key, pod.facts.pod_set)
                     holding[key] = holding.get(key, 0) + 1
-            elif pod.phase == "Waiting" and not pod.problem and not pod.facts.deleting and pod.key not in promised:
+            elif (
+                pod.phase == "Waiting"
+                and not pod.problem
+                and not pod.facts.deleting
+                and pod.key not in promised
+            ):
                 if workload is None and not pod.facts.workload:
                     place = (-pod.facts.priority, pod.facts.created_ms, pod.namespace, pod.uid)
                     self._wait(pod, Claim(pod.key, place, [(1, pod.facts.requests, pod.facts.node_selector)]))
                 elif workload is not None and workload.admitted:
                     facts = workload.facts
-                    place = (-facts.priority, facts.created_ms, pod.namespace, workload.uid, pod.facts.created_ms, pod.uid)
+                    place = (
+                        -facts.priority,
+                        facts.created_ms,
+                        pod.namespace,
+                        workload.uid,
+                        pod.facts.created_ms,
+                        pod.uid,
+                    )
                     self._wait(pod, Claim(pod.key, place, [(1, pod.facts.requests, pod.facts.node_selector)]))
         for workload in by_name.values():
             parts = [(minimum(workload, s), s.requests, s.node_selector) for s in workload.facts.pod_sets]
@@ -96,7 +108,12 @@ class Reference:
                     if missing > 0:
                         self._charge(workload.queue, workload.pools[pod_set.name], requests, missing)
             elif not workload.problem and workload.key not in promised and any(part[0] for part in parts):
-                place = (-workload.facts.priority, workload.facts.created_ms, workload.namespace, workload.uid)
+                place = (
+                    -workload.facts.priority,
+                    workload.facts.created_ms,
+                    workload.namespace,
+                    workload.uid,
+                )
                 self._wait(workload, Claim(workload.key, place, [part for part in parts if part[0]]))
         for promise in promised.values():
             for node in self.leaves[promise.queue].path:
@@ -104,7 +121,9 @@ class Reference:
                     node.usage[(pool, resource)] = node.usage.get((pool, resource), 0) + amount
                     node.leaving[(pool, resource)] = node.leaving.get((pool, resource), 0) - amount
 
-    def _charge(self, queue: str, pool: str, requests: dict[str, int], pods: int, *, leaving: bool = False) -> None:
+    def _charge(
+        self, queue: str, pool: str, requests: dict[str, int], pods: int, *, leaving: bool = False
+    ) -> None:
         for node in self.leaves[queue].path:
             amounts = node.leaving if leaving else node.usage
             for resource, amount in requests.items():
@@ -118,7 +137,9 @@ class Reference:
     def options(self, claim: Claim) -> list[Amounts]:
         """Costs of the ways to place a claim: all in one pool by name, or each part where it may go."""
         pools = sorted({pool for pool, _ in self.capacity})
-        allowed = [[p for p in pools if selector.items() <= {"pool": p}.items()] for _, _, selector in claim.parts]
+        allowed = [
+            [p for p in pools if selector.items() <= {"pool": p}.items()] for _, _, selector in claim.parts
+        ]
         common = [(p,) * len(allowed) for p in pools if all(p in each for each in allowed)]
         return [self._cost(claim, choice) for choice in common or product(*allowed)]
 

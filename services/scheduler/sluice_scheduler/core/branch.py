@@ -42,6 +42,8 @@ class Branch:
         "guarantees",
         "head",
         "history",
+        "hope",
+        "hopes",
         "is_leaf",
         "leaving",
         "line",
@@ -62,7 +64,7 @@ class Branch:
         "usage",
         "vector",
         "weight",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, queue: QueueNode | None, parent: Branch | None, *, is_leaf: bool, policy: Policy
@@ -101,6 +103,10 @@ class Branch:
         self.head: Claim | None = None  # who is served when it is this branch's turn
         self.option: Option | None = None
         self.covered = False  # by a guarantee, here or below
+        self.hope: int | None = (
+            None  # of a leaf that waits: its share if it got the least of what it asks for
+        )
+        self.hopes: list[tuple[int, tuple[int, str], Branch]] = []  # of its leaves; only their latest count
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
 

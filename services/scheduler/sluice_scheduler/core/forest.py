@@ -10,7 +10,9 @@ claim's fit is known by its shape (rooms.py), so a change that lets nobody in to
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sluice_scheduler.core.bounds import guarantees_of, limits_of
@@ -19,6 +21,7 @@ from sluice_scheduler.core.claims import Claim, Cost, Dim, Option, Part, Shape
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.rooms import Bound, Gate, Room
+from sluice_scheduler.core.shares import SHARE_ONE, leaf_vector, rounded
 from sluice_scheduler.core.tree import QueueNode
 
 
@@ -160,9 +163,10 @@ class Forest:
     def short_of(self, leaf: Branch, option: Option) -> Bound | None:
         """The first bound from the queue up that an option does not fit under."""
         for branch in leaf.bounded:
-            for room in branch.rooms:
-                if room.bound.part(option.cost) > max(0, room.measure()):
-                    return room.bound
+            for dim, _ in option.cost:
+                for room in branch.rooms_of.get(dim, ()):
+                    if room.bound.part(option.cost) > max(0, room.left):
+                        return room.bound
         return None
 
     def overfull(self) -> list[Room]:
@@ -188,11 +192,52 @@ class Forest:
     # ---- keeping up to date
 
     def _refresh(self, leaf: Branch) -> None:
-        leaf.head = leaf.line.head(lambda shape: self.open_option(leaf, shape) is not None)
-        leaf.option = self.open_option(leaf, leaf.head.shape) if leaf.head else None
+        leaf.head, leaf.option = leaf.line.head(partial(self.open_option, leaf))
         leaf.blocked = leaf.head is None
         leaf.covered = leaf.option is not None and leaf.is_covered(leaf.option.cost)
         self._climb(leaf)
+        leaf.hope = None
+        if leaf.blocked and len(leaf.line) and leaf.parent is not None:
+            leaf.hope = min(
+                (self.share_with(leaf, option) for c in leaf.line.firsts() for option in c.shape.options),
+                default=SHARE_ONE,
+            )
+            heapq.heappush(leaf.parent.hopes, (leaf.hope, leaf.order, leaf))
+
+    def share_with(self, leaf: Branch, option: Option) -> int:
+        """What a leaf's share would be with an option; less than nothing where shares don't decide."""
+        preempts = leaf.queue is not None and leaf.queue.facts.preemption != "never"
+        if preempts or any(branch.is_covered(option.cost) for branch in leaf.path):
+            return -1
+        largest = max(leaf.vector.values(), default=0)
+        for dim, amount in option.cost:
+            held = leaf.usage.get(dim, 0) + amount
+            largest = max(largest, leaf_vector({dim: held}, self.capacity)[dim])
+        return rounded(largest // leaf.weight)
+
+    def hopeful(self) -> list[Branch]:
+        """Leaves that may push others out. A leaf whose share would not stay below the largest of its siblings'
+        may not take from them; where that can be told without trying, it is not tried."""
+        found: dict[Branch, None] = {}
+        for parent in (self.root, *self.inner):
+            largest = max((child.share for child in parent.children), default=0)
+            inner_siblings = any(not child.is_leaf for child in parent.children)
+            kept: list[tuple[int, tuple[int, str], Branch]] = []
+            while parent.hopes and (inner_siblings or parent.hopes[0][0] < largest):
+                entry = heapq.heappop(parent.hopes)
+                if entry[2].hope == entry[0] and entry[2] not in found:
+                    found[entry[2]] = None
+                    kept.append(entry)
+            for entry in kept:
+                heapq.heappush(parent.hopes, entry)
+        for parent in self.inner:
+            for leaf in parent.children:
+                if leaf.hope is not None and self._may_gain_above(leaf):
+                    found[leaf] = None
+        return list(found)
+
+    def _may_gain_above(self, leaf: Branch) -> bool:
+        return leaf.hope is not None
 
     def _climb(self, branch: Branch) -> None:
         """Compute a branch's share and turn anew, and those above it."""

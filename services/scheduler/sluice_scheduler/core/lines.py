@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 
-from sluice_scheduler.core.claims import Claim, Place, Shape
+from sluice_scheduler.core.claims import Claim, Option, Place, Shape
 
 
 class Line:
@@ -65,13 +65,18 @@ class Line:
             claim for _, claim in sorted(self._heaps[first.shape]) if claim.line and claim is not first
         )
 
-    def head(self, fits: Callable[[Shape], bool]) -> Claim | None:
-        """The first claim that may be tried and fits."""
+    def head(self, find: Callable[[Shape], Option | None]) -> tuple[Claim | None, Option | None]:
+        """The first claim that may be tried and for which `find` finds a place, and that place."""
         if len(self._heaps) == 1:  # the usual case, and the one that has to be fast
             (shape,) = self._heaps
             top = self._top(shape)
-            return top[1] if top is not None and fits(shape) else None
-        return next((claim for claim in self.firsts() if fits(claim.shape)), None)
+            option = find(shape) if top is not None else None
+            return (top[1], option) if top is not None and option is not None else (None, None)
+        for claim in self.firsts():
+            option = find(claim.shape)
+            if option is not None:
+                return claim, option
+        return None, None
 
     def _top(self, shape: Shape) -> tuple[Place, Claim] | None:
         heap = self._heaps.get(shape)

@@ -41,7 +41,7 @@ def reclaim(state: State) -> bool:
 def _claimants(state: State) -> list[tuple[Branch, Claim]]:
     """Who might push others out, in the order in which they would be served."""
     found: list[tuple[Any, Branch, Claim]] = []
-    for leaf in state.forest.leaves.values():
+    for leaf in state.forest.hopeful():
         if len(leaf.line):
             for claim in leaf.line.firsts(skip=lambda claim: is_barred(state, claim)):
                 found.append((state.forest.rank_of(leaf, claim), leaf, claim))

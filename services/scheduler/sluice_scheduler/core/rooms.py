@@ -26,7 +26,11 @@ class Bound(NamedTuple):
     name: str
 
     def part(self, cost: Cost) -> int:
-        return sum(amount for dim, amount in cost if dim in self.dims)
+        part = 0
+        for dim, amount in cost:
+            if dim in self.dims:
+                part += amount
+        return part
 
 
 class Gate:

@@ -31,7 +31,8 @@ def schedule(state: State) -> None:
 def serve(state: State) -> None:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits."""
     while True:
-        start_free(state)
+        if state.free:
+            start_free(state)
         leaf = state.forest.next()
         if leaf is None:
             return
@@ -42,7 +43,7 @@ def serve(state: State) -> None:
 def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
     """Reserve from this moment on, and decide that the gates be opened."""
     short = state.forest.short_of(leaf, option)
-    assert short is None, f"no decision passes {short and short.name}"
+    assert short is None, f"no decision passes {short}"
     if not claim.gang:
         pod = state.pod(claim.key)
         open_gate(state, pod, option.pools[0], reason="Fits", sentence=_why_first(leaf, option))

@@ -24,11 +24,12 @@ SHARE_ONE: Final = 1 << _SHARE_BITS
 
 def leaf_vector(usage: Mapping[Dim, int], capacity: Mapping[Dim, int]) -> Vector:
     """What is held of a pool that has nothing of it (its nodes were lost) counts as all of it."""
-    return {
-        dim: (amount << _FINE_BITS) // capacity[dim] if capacity.get(dim, 0) > 0 else FINE_ONE
-        for dim, amount in usage.items()
-        if amount > 0
-    }
+    vector: Vector = {}
+    for dim, amount in usage.items():
+        if amount > 0:
+            whole = capacity.get(dim, 0)
+            vector[dim] = (amount << _FINE_BITS) // whole if whole > 0 else FINE_ONE
+    return vector
 
 
 def dominant(vector: Vector, weight: int, saturated: Collection[Dim] = ()) -> int:
@@ -36,6 +37,8 @@ def dominant(vector: Vector, weight: int, saturated: Collection[Dim] = ()) -> in
 
     In units of 2^-96; `rounded` makes a share of it.
     """
+    if not saturated:
+        return max(vector.values(), default=0) // weight
     return max((part for dim, part in vector.items() if dim not in saturated), default=0) // weight
 
 

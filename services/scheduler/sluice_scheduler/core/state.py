@@ -154,7 +154,7 @@ class State:
             seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
         )
         cell.next_seq += 1
-        self.cells.put(cell)
+        self.changes[Cell.kind] = cell
         self.decided.append(decision)
         return decision
 
@@ -187,43 +187,47 @@ class State:
     def enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
         self.report_due = self.pass_due = True
-        if pod.bypassed:
-            self.bypassed.add(pod.key)
-        if pod.phase == "Assumed":
-            self.assumed[pod.seq] = pod.key
-        if pod.evicting:
-            self.evicting[pod.evicting] = pod.key
-        app = self.application_of(pod)
+        key = pod.key
+        app = self.application_of(pod) if pod.facts.workload else None
         if app is not None:
             app.enter(pod)
             self.unsettled[app.key] = app
         if pod.holds:
-            self.holders.setdefault(pod.queue, set()).add(pod.key)
+            if pod.bypassed:
+                self.bypassed.add(key)
+            if pod.phase == "Assumed":
+                self.assumed[pod.seq] = key
+            if pod.evicting:
+                self.evicting[pod.evicting] = key
+            self.holders.setdefault(pod.queue, set()).add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
         elif waits(pod):
             if pod.retry_ms > self.cell.time_ms:
-                self._retries[pod.key] = pod.retry_ms
+                self._retries[key] = pod.retry_ms
             elif app is None or app.offered:
                 self.offer(pod)
 
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
         self.report_due = self.pass_due = True
-        self.bypassed.discard(pod.key)
-        self.assumed.pop(pod.seq, None)
-        self.evicting.pop(pod.evicting, None)
-        app = self.application_of(pod)
+        key = pod.key
+        app = self.application_of(pod) if pod.facts.workload else None
         if app is not None:
             app.leave(pod)
             self.unsettled[app.key] = app
         if pod.holds:
-            self.holders[pod.queue].discard(pod.key)
+            self.bypassed.discard(key)
+            self.assumed.pop(pod.seq, None)
+            self.evicting.pop(pod.evicting, None)
+            self.holders[pod.queue].discard(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
-        self.forest.leave(pod.key)
-        self.break_promise(pod.key)
-        self._retries.pop(pod.key, None)
+        else:
+            self.forest.leave(key)
+            self._retries.pop(key, None)
+            if len(self.promises):
+                self.break_promise(key)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
@@ -233,12 +237,14 @@ class State:
 
     def offer(self, pod: Pod) -> None:
         """Put a pod in line. Pods of a workload stand where the workload does."""
-        if pod.key in self.forest.claims or self.promise_for(pod.key) is not None:
+        key, facts = pod.key, pod.facts
+        if key in self.forest.claims or pod.queue not in self.forest.leaves:
             return
-        if pod.queue not in self.forest.leaves:
+        if len(self.promises) and self.promise_for(key) is not None:
             return
-        facts = pod.facts
-        workload = self.workload_by_name.get((pod.cluster, pod.namespace, facts.workload))
+        workload = None
+        if facts.workload:
+            workload = self.workload_by_name.get((pod.cluster, pod.namespace, facts.workload))
         names: tuple[int | str, ...] = (pod.namespace, pod.uid)
         priority, created_ms = facts.priority, facts.created_ms
         if workload is not None:
@@ -247,7 +253,7 @@ class State:
         shape = self.forest.shape((self.part_of(pod),))
         self.forest.join(
             Claim(
-                key=pod.key,
+                key=key,
                 line=pod.queue,
                 priority=priority,
                 created_ms=created_ms,
