@@ -84,7 +84,7 @@ class AdmitWorkload(ObjectDecision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictWorkload(ObjectDecision):
-    """An application goes back to its queue as a whole; each of its pods is evicted by a decision of its own."""
+    """An application goes back to its queue as a whole; its pods are evicted by decisions of their own."""
 
     type: ClassVar[str] = "evictworkload"
     queue: str

@@ -179,7 +179,7 @@ def main() -> None:
     for name, found in (("pending pods", by_pending), ("queues", by_queues)):
         for n, cost in found.items():
             print(f"{n:>8} {name:<13} {cost:6.1f} us an admission, {1e6 / cost:>8,.0f} a second")
-        first, last = list(found.values())[0], list(found.values())[-1]
+        first, *_, last = found.values()
         print(f"         growth {last / first:.2f}")
     print(f"in a tree of {1_000 // scale} queues, 25 to a parent: {tree:.1f} us, {1e6 / tree:,.0f} a second")
     for fan_out in (0, 25):

@@ -1,25 +1,21 @@
-"""What must hold of the core, on random histories: trees, pools, gangs, growth, reclaim, node loss, queue edits.
+"""What must hold of the core on random histories: trees, pools, gangs, growth, reclaim, node loss, edits.
 
 Hypothesis prints the falsifying example and its seed (`@reproduce_failure`).
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sluice_scheduler.core.forest import Forest
+from reference.reference import Reference
 from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.simulator.cell import SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
-from reference import Reference  # noqa: E402
 
 SETTINGS = settings(
     max_examples=150,
@@ -129,8 +125,8 @@ def _happening(
 
 
 def check_books(cell: SimulatedCell) -> None:
-    """Conservation, capacity and limits: what is held is what accounts say, and is never above a bound, unless
-    the bound was lowered, and then what is over is on its way out."""
+    """Conservation, capacity and limits: what is held is what accounts say, and is never above a bound,
+    unless the bound was lowered, and then what is over is on its way out."""
     state = cell.state
     reference = Reference(state)
     forest = state.forest
@@ -195,8 +191,8 @@ def test_no_pending_claim_fits_when_the_pass_ends(scenario: Scenario) -> None:
 @SETTINGS
 @given(scenarios(deep=False, edits=False))
 def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Scenario) -> None:
-    """Flat, equal weights, no limits or guarantees, every pod a growth claim of one resource: at the end nobody
-    who waits for it could take a pod from a queue that would still have as much as he has."""
+    """Flat, equal weights, no limits or guarantees, every pod a growth claim of one resource: at the end
+    nobody who waits for it could take a pod from a queue that would still have as much as he has."""
     plain = scenario.model_copy(deep=True)
     for queue in plain.queues:
         object.__setattr__(queue, "weight", 1)

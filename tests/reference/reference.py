@@ -1,5 +1,5 @@
-"""The executable reference: slow and obvious. It computes from the entities alone, with exact fractions and from
-nothing, whose turn it is; tests compare every choice of the fast core with it.
+"""The executable reference: slow and obvious. From the entities alone, with exact fractions and from nothing,
+it computes whose turn it is; tests compare every choice of the fast core with it.
 
 It knows drf, both orderings, gangs, growth, guarantees and limits, several pools, evictions and promises.
 """
@@ -70,67 +70,68 @@ class Reference:
     # ---- who holds what, who waits for what
 
     def _fill(self) -> None:
-        by_name = {(w.namespace, w.name): w for w in self.state.workloads}
-        promised = {promise.claim: promise for promise in self.state.promises}
-        holding: dict[tuple[str, str], int] = {}
+        self.workloads = {(w.namespace, w.name): w for w in self.state.workloads}
+        self.promised = {promise.claim for promise in self.state.promises}
+        self.holding: dict[tuple[str, str], int] = {}
         for pod in self.state.pods:
-            workload = by_name.get((pod.namespace, pod.facts.workload))
             if pod.phase in ("Assumed", "Holding"):
-                self._charge(pod.queue, pod.pool, pod.facts.requests, 1, leaving=pod.evicting > 0)
-                if not pod.evicting and workload:
-                    key = (workload.key, pod.facts.pod_set)
-                    holding[key] = holding.get(key, 0) + 1
-            elif (
-                pod.phase == "Waiting"
-                and not pod.problem
-                and not pod.facts.deleting
-                and pod.key not in promised
-            ):
-                if workload is None and not pod.facts.workload:
-                    place = (-pod.facts.priority, pod.facts.created_ms, pod.namespace, pod.uid)
-                    self._wait(pod, Claim(pod.key, place, [(1, pod.facts.requests, pod.facts.node_selector)]))
-                elif workload is not None and workload.admitted:
-                    facts = workload.facts
-                    place = (
-                        -facts.priority,
-                        facts.created_ms,
-                        pod.namespace,
-                        workload.uid,
-                        pod.facts.created_ms,
-                        pod.uid,
-                    )
-                    self._wait(pod, Claim(pod.key, place, [(1, pod.facts.requests, pod.facts.node_selector)]))
-        for workload in by_name.values():
-            parts = [(minimum(workload, s), s.requests, s.node_selector) for s in workload.facts.pod_sets]
+                self._hold(pod)
+            elif pod.phase == "Waiting" and not pod.problem and not pod.facts.deleting:
+                self._line_up(pod)
+        for workload in self.workloads.values():
             if workload.admitted:
-                for pod_set, (wanted, requests, _) in zip(workload.facts.pod_sets, parts, strict=True):
-                    missing = wanted - holding.get((workload.key, pod_set.name), 0)
-                    if missing > 0:
-                        self._charge(workload.queue, workload.pools[pod_set.name], requests, missing)
-            elif not workload.problem and workload.key not in promised and any(part[0] for part in parts):
-                place = (
-                    -workload.facts.priority,
-                    workload.facts.created_ms,
-                    workload.namespace,
-                    workload.uid,
-                )
-                self._wait(workload, Claim(workload.key, place, [part for part in parts if part[0]]))
-        for promise in promised.values():
+                self._reserve(workload)
+            elif not workload.problem and workload.key not in self.promised:
+                self._line_up_gang(workload)
+        for promise in self.state.promises:
             for node in self.leaves[promise.queue].path:
                 for _, pool, resource, amount in promise.cost:
                     node.usage[(pool, resource)] = node.usage.get((pool, resource), 0) + amount
                     node.leaving[(pool, resource)] = node.leaving.get((pool, resource), 0) - amount
 
+    def _hold(self, pod: Pod) -> None:
+        self._charge(pod.queue, pod.pool, pod.facts.requests, pods=1, leaving=pod.evicting > 0)
+        workload = self.workloads.get((pod.namespace, pod.facts.workload))
+        if workload is not None and not pod.evicting:
+            key = (workload.key, pod.facts.pod_set)
+            self.holding[key] = self.holding.get(key, 0) + 1
+
+    def _line_up(self, pod: Pod) -> None:
+        if pod.key in self.promised:
+            return
+        facts = pod.facts
+        place: tuple[object, ...] = (-facts.priority, facts.created_ms, pod.namespace, pod.uid)
+        if facts.workload:
+            workload = self.workloads.get((pod.namespace, facts.workload))
+            if workload is None or not workload.admitted:
+                return
+            first = (-workload.facts.priority, workload.facts.created_ms, pod.namespace, workload.uid)
+            place = (*first, facts.created_ms, pod.uid)
+        claim = Claim(pod.key, place, [(1, facts.requests, facts.node_selector)])
+        self.leaves[pod.queue].claims.append(claim)
+
+    def _reserve(self, workload: Workload) -> None:
+        for pod_set in workload.facts.pod_sets:
+            missing = minimum(workload, pod_set) - self.holding.get((workload.key, pod_set.name), 0)
+            if missing > 0:
+                pool = workload.pools[pod_set.name]
+                self._charge(workload.queue, pool, pod_set.requests, pods=missing)
+
+    def _line_up_gang(self, workload: Workload) -> None:
+        facts = workload.facts
+        parts = [(minimum(workload, s), s.requests, s.node_selector) for s in facts.pod_sets]
+        if any(pods for pods, _, _ in parts):
+            place = (-facts.priority, facts.created_ms, workload.namespace, workload.uid)
+            claim = Claim(workload.key, place, [part for part in parts if part[0]])
+            self.leaves[workload.queue].claims.append(claim)
+
     def _charge(
-        self, queue: str, pool: str, requests: dict[str, int], pods: int, *, leaving: bool = False
+        self, queue: str, pool: str, requests: dict[str, int], *, pods: int, leaving: bool = False
     ) -> None:
         for node in self.leaves[queue].path:
             amounts = node.leaving if leaving else node.usage
             for resource, amount in requests.items():
                 amounts[(pool, resource)] = amounts.get((pool, resource), 0) + amount * pods
-
-    def _wait(self, owner: Pod | Workload, claim: Claim) -> None:
-        self.leaves[owner.queue].claims.append(claim)
 
     # ---- what fits
 

@@ -109,13 +109,8 @@ class Application:
         standing = state.forest.claims.get(self.claim_key)
         wanted = self._wanted_gang(state)
         self.free = wanted is not None and not wanted.shape.parts
-        if wanted is not None and standing is not None:
-            if (wanted.place, wanted.line, wanted.shape.parts) == (
-                standing.place,
-                standing.line,
-                standing.shape.parts,
-            ):
-                return
+        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+            return
         if standing is not None:
             state.forest.leave(standing.key)
         if wanted is not None and not self.free and state.promise_for(wanted.key) is None:
@@ -153,6 +148,10 @@ class Application:
             names=(self.key[1], min(pod.uid for pod in pods)),
             parts=tuple(each._replace(pods=count) for each, count in sorted(alike.items())),
         )
+
+
+def _asks_the_same(one: Claim, other: Claim) -> bool:
+    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
 
 
 def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:

@@ -42,17 +42,17 @@ def _bounds(
     for resource, text in sorted(general.items()):
         if not is_percent(text):
             dims = _dims(capacity, pools, resource)
-            found.append(_bound(what, resource, text, dims, capacity))
+            found.append(_bound(what, resource, text, dims=dims, capacity=capacity))
             continue
         for pool in pools:
             replaced = by_pool.get(pool, {}).get(resource, "")
             if not is_percent(replaced):
                 dims = _dims(capacity, [pool], resource)
-                found.append(_bound(what, resource, text, dims, capacity, pool))
+                found.append(_bound(what, resource, text, dims=dims, capacity=capacity, pool=pool))
     for pool, amounts in sorted(by_pool.items()):
         for resource, text in sorted(amounts.items()):
             dims = _dims(capacity, [pool], resource)
-            found.append(_bound(what, resource, text, dims, capacity, pool))
+            found.append(_bound(what, resource, text, dims=dims, capacity=capacity, pool=pool))
     return [bound for bound in found if bound.dims]
 
 
@@ -62,7 +62,7 @@ def _dims(capacity: Mapping[Dim, int], pools: Iterable[str], resource: str) -> t
 
 
 def _bound(
-    what: str, resource: str, text: str, dims: tuple[Dim, ...], capacity: Mapping[Dim, int], pool: str = ""
+    what: str, resource: str, text: str, *, dims: tuple[Dim, ...], capacity: Mapping[Dim, int], pool: str = ""
 ) -> Bound:
     amount = resolve_amount(resource, text, capacity=sum(max(0, capacity[dim]) for dim in dims))
     where = f" in pool {pool}" if pool else ""

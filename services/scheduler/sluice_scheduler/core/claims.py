@@ -1,8 +1,9 @@
 """Claims: what the queues' lines are made of, and what decides whether one fits.
 
-A *gang claim* asks for all of a workload's minima at once; a *growth claim* for one more pod. A plain pod is a
-claim of its own. Claims of one *shape* fit or fail together, so whatever can be known of a claim without its
-queue is kept once, on the shape: the *options* of placing it, one pool for all its parts if they may share one.
+A *gang claim* asks for all of a workload's minima at once; a *growth claim* for one more pod. A plain pod is
+a claim of its own. Claims of one *shape* fit or fail together, so whatever can be known of a claim without
+its queue is kept once, on the shape: the *options* of placing it, one pool for all its parts if they may
+share one.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Shape:
         self.waiting = 0  # claims in all lines
 
     def place(self, pools_of_parts: list[list[str]]) -> None:
-        """Work out the options: all parts in one pool, as far as they may; otherwise each in one of its own."""
+        """Work out the options: all parts in one pool, if they may; otherwise each in one of its own."""
         common = [pool for pool in pools_of_parts[0] if all(pool in pools for pools in pools_of_parts[1:])]
         choices = [(pool,) * len(self.parts) for pool in common] or list(product(*pools_of_parts))
         self.options = [Option(self, pools) for pools in choices[:OPTIONS_MAX]]

@@ -75,7 +75,7 @@ class Pod(TrackedObject):
 
 @dataclass(slots=True, kw_only=True)
 class Workload(TrackedObject):
-    """A DynamicWorkload's account. While admitted it holds a reservation for what is missing of its minima."""
+    """A DynamicWorkload's account. While admitted, what is missing of its minima is reserved."""
 
     kind: ClassVar[str] = "workload"
     facts: WorkloadFacts

@@ -199,12 +199,12 @@ class Forest:
         leaf.hope = None
         if leaf.blocked and len(leaf.line) and leaf.parent is not None:
             leaf.hope = min(
-                (self.share_with(leaf, option) for c in leaf.line.firsts() for option in c.shape.options),
+                (self._share_with(leaf, each) for c in leaf.line.firsts() for each in c.shape.options),
                 default=SHARE_ONE,
             )
             heapq.heappush(leaf.parent.hopes, (leaf.hope, leaf.order, leaf))
 
-    def share_with(self, leaf: Branch, option: Option) -> int:
+    def _share_with(self, leaf: Branch, option: Option) -> int:
         """What a leaf's share would be with an option; less than nothing where shares don't decide."""
         preempts = leaf.queue is not None and leaf.queue.facts.preemption != "never"
         if preempts or any(branch.is_covered(option.cost) for branch in leaf.path):
@@ -216,7 +216,7 @@ class Forest:
         return rounded(largest // leaf.weight)
 
     def hopeful(self) -> list[Branch]:
-        """Leaves that may push others out. A leaf whose share would not stay below the largest of its siblings'
+        """Leaves that may push others out. A leaf whose share would not stay below its siblings' largest
         may not take from them; where that can be told without trying, it is not tried."""
         found: dict[Branch, None] = {}
         for parent in (self.root, *self.inner):
@@ -232,12 +232,9 @@ class Forest:
                 heapq.heappush(parent.hopes, entry)
         for parent in self.inner:
             for leaf in parent.children:
-                if leaf.hope is not None and self._may_gain_above(leaf):
+                if leaf.hope is not None:  # above its parent shares depend on who is blocked
                     found[leaf] = None
         return list(found)
-
-    def _may_gain_above(self, leaf: Branch) -> bool:
-        return leaf.hope is not None
 
     def _climb(self, branch: Branch) -> None:
         """Compute a branch's share and turn anew, and those above it."""

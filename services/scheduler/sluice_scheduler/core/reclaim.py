@@ -269,7 +269,7 @@ class Search:
         deadlines = [state.cell.time_ms]
         for unit in self._taken:
             why = (
-                f"a claim of priority {claim.priority} in {self._leaf.name} goes before priority {unit.priority}"
+                f"priority {claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
                 if inside
                 else _why_reclaimed(self._leaf, unit.leaf, covered=self._covered)
             )

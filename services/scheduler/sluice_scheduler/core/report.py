@@ -238,7 +238,7 @@ def _by_pool(usage: Mapping[Dim, int]) -> Resources:
 
 
 def dominant_share(usage: Mapping[Dim, int], capacity: Mapping[Dim, int], weight: int) -> tuple[int, str]:
-    """What people are shown of a queue, inner ones included: the largest part of anything, by weight; and of what.
+    """What people are shown of any queue: the largest part of anything, by weight; and of what.
 
     An inner queue's turn goes by its H-DRF share instead, which counts blocked children apart.
     """

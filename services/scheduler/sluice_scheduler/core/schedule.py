@@ -1,5 +1,5 @@
-"""One pass: keep what was promised, take back what is over, serve whose turn it is until nothing fits, and then
-take from those who have most for those who have least, where that strictly improves."""
+"""One pass: keep what was promised, take back what is over, serve whose turn it is until nothing fits, and
+then take from those who have most for those who have least, where that strictly improves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def serve(state: State) -> None:
         leaf = state.forest.next()
         if leaf is None:
             return
-        assert leaf.head is not None and leaf.option is not None
+        assert leaf.head is not None, leaf.name
+        assert leaf.option is not None, leaf.name
         admit(state, leaf, leaf.head, leaf.option)
 
 

@@ -1,4 +1,4 @@
-"""Shares, in fixed point: what a branch has of whatever it has most of, and how that adds up the tree (H-DRF).
+"""Shares, in fixed point: what a branch has of what it has most of, and how that adds up the tree (H-DRF).
 
 A share is an integer in units of 2^-48 of a whole. Equal fractions give equal integers, because everything is
 computed with 2^-96 and rounded to the nearest unit only at the end; so ties are ties, comparisons cost
@@ -47,7 +47,7 @@ def rounded(fine: int) -> int:
 
 
 def direction(vector: Vector, fine: int) -> Vector:
-    """A child's vector scaled to a share of one: what its parent adds up, and scales by the smallest share."""
+    """A child's vector scaled to a share of one: its parent adds these up, and scales by the smallest."""
     if fine == 0:
         return {}
     return {dim: (part << _FINE_BITS) // fine for dim, part in vector.items()}

@@ -392,7 +392,7 @@ class State:
         return promise
 
     def give_up(self, promise: Promise) -> None:
-        """Victims did not leave in time, or somebody goes before: the claim goes back to its place in line."""
+        """Victims did not leave in time, or somebody goes before: the claim stands in line again."""
         self.break_promise(promise.claim)
         pod = self.pods.get(promise.claim)
         app = self.application_by_claim(promise.claim)

@@ -1,4 +1,4 @@
-"""What can be taken back, and in which order: growth before gangs, lower priority before higher, newest first."""
+"""What can be taken back, in order: growth before gangs, lower priority before higher, newest first."""
 
 from __future__ import annotations
 

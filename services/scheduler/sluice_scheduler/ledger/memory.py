@@ -1,4 +1,4 @@
-"""A ledger in memory, of real bytes: for simulations and tests. It passes the contract suite that Redis passes."""
+"""A ledger in memory, of real bytes, for simulations and tests. It passes Redis' contract suite."""
 
 from __future__ import annotations
 

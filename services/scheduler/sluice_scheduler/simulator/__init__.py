@@ -1,1 +1,1 @@
-"""The scheduler on simulated time: the real core, the real bytes, no server. docs/simulate.md says how to use it."""
+"""The scheduler on simulated time: the real core, the real bytes, no server. See docs/simulate.md."""

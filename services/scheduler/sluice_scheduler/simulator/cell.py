@@ -1,4 +1,4 @@
-"""A cell without servers: every event, decision and commit passes through the bytes that the real one writes."""
+"""A cell without servers: events, decisions and commits pass through the bytes that the real one writes."""
 
 from __future__ import annotations
 

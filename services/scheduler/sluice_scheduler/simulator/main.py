@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sluice_scheduler.simulator.run import Restless, Result, Simulation, installed_policies
+from sluice_scheduler.simulator.plot import plot_shares
+from sluice_scheduler.simulator.run import RestlessError, Result, Simulation, installed_policies
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError, expectation_line, load
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     except ScenarioError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
         return EXIT_MALFORMED
-    except Restless as error:
+    except RestlessError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
         return EXIT_EXPECTATION
     if arguments.json:
@@ -36,8 +37,6 @@ def main(argv: list[str] | None = None) -> int:
     else:
         _print_table(result)
     if arguments.plot:
-        from sluice_scheduler.simulator.plot import plot_shares
-
         plot_shares(result, arguments.plot)
     for index, message in result.failures:
         number = expectation_line(Path(arguments.file).read_text(), index)

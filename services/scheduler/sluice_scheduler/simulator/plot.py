@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from sluice_scheduler.simulator.run import Result
@@ -9,10 +10,9 @@ from sluice_scheduler.simulator.run import Result
 
 def plot_shares(result: Result, path: Path) -> None:
     """The queues' dominant shares over time."""
-    import matplotlib as mpl
-
+    mpl = import_module("matplotlib")
     mpl.use("Agg")
-    from matplotlib import pyplot
+    pyplot = import_module("matplotlib.pyplot")
 
     times = [at / 1000 for at, _ in result.series]
     figure, axes = pyplot.subplots(figsize=(9, 4.5))

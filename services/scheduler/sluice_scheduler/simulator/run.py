@@ -1,4 +1,4 @@
-"""Drives a scenario: events of one time are one input, then comes one pass, then what is expected is compared."""
+"""Drives a scenario: events of one time are one input, then comes a pass, then expectations are compared."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from sluice_scheduler.simulator.scenario import Event, Expectation, Scenario, co
 from sluice_scheduler.simulator.statistics import Statistics, whole
 from sluice_scheduler.simulator.world import SimPod, World
 
-#: At one time, in this order: pods whose runtime ends, victims whose grace ends, the file's events, ticks.
-_END, _LEAVE, _EVENT, _TICK = range(4)
+#: At one time, in this order: pods whose runtime ends, victims whose grace ends, the file's events, ticks,
+#: and what is expected.
+_END, _LEAVE, _EVENT, _TICK, _EXPECT = range(5)
 _TICK_MS: Final = 1_000
 #: More rounds than this at one time are no scheduling any more.
 _ROUNDS_MAX: Final = 100_000
 
 
-class Restless(Exception):
+class RestlessError(Exception):
     """Decisions at one time did not come to an end."""
 
 
@@ -77,27 +78,27 @@ class Simulation:
         for event in self._scenario.events:
             for at, act in self._actions(event):
                 self._plan(at, _EVENT, act)
-        expectations = sorted(enumerate(self._scenario.expect), key=lambda each: each[1].at)
+        for index, expectation in enumerate(self._scenario.expect):
+            self._plan(expectation.at, _EXPECT, partial(self._compare, index, expectation))
         until = self._scenario.until
-        while self._agenda or expectations:
-            at = min([self._agenda[0][0]] if self._agenda else [expectations[0][1].at])
-            if expectations:
-                at = min(at, expectations[0][1].at)
-            if until is not None and at > until:
-                break
-            self._advance(at)
-            while self._agenda and self._agenda[0][0] == at:
-                heapq.heappop(self._agenda)[3]()
-            self._settle()
-            while expectations and expectations[0][1].at == at:
-                index, expectation = expectations.pop(0)
-                self._compare(index, expectation)
+        while self._agenda and (until is None or self._agenda[0][0] <= until):
+            self._play(self._agenda[0][0])
         if until is not None:
             self._advance(until)
-        for index, expectation in expectations:
-            self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
+        for index, expectation in enumerate(self._scenario.expect):
+            if until is not None and expectation.at > until:
+                self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
         self.result.summary = self._summary()
         return self.result
+
+    def _play(self, at_ms: int) -> None:
+        """All of one time: what happens, the pass behind it, and what was expected of that."""
+        self._advance(at_ms)
+        while self._agenda and self._agenda[0][0] == at_ms:
+            if self._agenda[0][1] == _EXPECT:
+                self._settle()
+            heapq.heappop(self._agenda)[3]()
+        self._settle()
 
     # ---- time
 
@@ -118,7 +119,7 @@ class Simulation:
             self._changed_ms = self.world.now_ms
             self._feed(news)
         else:
-            raise Restless(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
+            raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
         shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
         self.result.series.append((self.world.now_ms, shares))
         if not self._ticking and self._waits_for_time():
@@ -175,7 +176,14 @@ class Simulation:
             workload = pod.workload
             if not workload.of(pod.pod_set):
                 count = workload.succeeded[pod.pod_set]
-                self._line("finish", workload.name, pod.pod_set, count, "Succeeded", "its last pod has ended")
+                self._line(
+                    "finish",
+                    workload.name,
+                    pod.pod_set,
+                    count=count,
+                    reason="Succeeded",
+                    sentence="its last pod has ended",
+                )
 
     def _end(self, pod: SimPod, admitted_ms: int) -> None:
         if pod.uid in self.world.pods and pod.admitted_ms == admitted_ms:
@@ -202,16 +210,18 @@ class Simulation:
 
     def _tell(self, decisions: list[Decision]) -> None:
         for decision in decisions:
+            why = {"reason": decision.reason, "sentence": decision.sentence}
             pod = self.world.pods.get(getattr(decision, "uid", ""))
             if isinstance(decision, Admit | Evict) and pod is not None:
                 kind = "admit" if isinstance(decision, Admit) else "reclaim"
-                self._line(kind, pod.workload.name, pod.pod_set, 1, decision.reason, decision.sentence)
+                self._line(kind, pod.workload.name, pod.pod_set, count=1, **why)
             elif isinstance(decision, EvictWorkload):
                 for pod_set in self.world.workloads[decision.name].facts.pod_sets:
-                    args = (decision.name, pod_set.name, pod_set.count, decision.reason, decision.sentence)
-                    self._line("requeue", *args)
+                    self._line("requeue", decision.name, pod_set.name, count=pod_set.count, **why)
 
-    def _line(self, kind: str, workload: str, pod_set: str, count: int, reason: str, sentence: str) -> None:
+    def _line(
+        self, kind: str, workload: str, pod_set: str, *, count: int, reason: str, sentence: str
+    ) -> None:
         """Pods of one pod set to which the same happens at once are one line."""
         at = self.world.now_ms / 1000
         last = self.result.lines[-1] if self.result.lines else {}

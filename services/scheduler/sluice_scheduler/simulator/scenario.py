@@ -1,8 +1,9 @@
-"""The format of a scenario file. It is a contract: its JSON Schema stands with the others in docs/contracts."""
+"""The format of a scenario file: a contract, whose JSON Schema stands with the others in docs/contracts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -191,7 +192,7 @@ def parse(text: str, *, name: str = "scenario") -> Scenario:
     except ValidationError as error:
         found = error.errors(include_url=False)
         raise ScenarioError("\n".join(_told(name, root, problem) for problem in found)) from error
-    _check_names(scenario, root, name)
+    _Names(scenario, root, name)
     return scenario
 
 
@@ -223,48 +224,55 @@ def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:
     return line
 
 
-def _check_names(scenario: Scenario, root: yaml.Node, name: str) -> None:
+class _Names:
     """What is named must be there, and times must not run backwards."""
 
-    def fail(place: tuple[Any, ...], message: str) -> None:
-        field = ".".join(str(step) for step in place)
-        raise ScenarioError(f"{name}:{_line(root, place)}: {field}: {message}")
+    def __init__(self, scenario: Scenario, root: yaml.Node, name: str) -> None:
+        self._root = root
+        self._name = name
+        self._queues = self._unique("queues", [queue.name for queue in scenario.queues])
+        self._pools = self._unique("pools", [pool.name for pool in scenario.pools])
+        self._pod_sets: dict[str, set[str]] = {}  # by workload
+        for index, queue in enumerate(scenario.queues):
+            self._must_be("queue", queue.parent, self._queues, ("queues", index, "parent"))
+        before = 0
+        for index, event in enumerate(scenario.events):
+            if event.at < before:
+                self._fail(("events", index, "at"), "events stand in order of time")
+            before = event.at
+            self._check(event, ("events", index))
 
-    queues = {queue.name for queue in scenario.queues}
-    pools = {pool.name for pool in scenario.pools}
-    if len(queues) < len(scenario.queues):
-        fail(("queues",), "two queues have the same name")
-    if len(pools) < len(scenario.pools):
-        fail(("pools",), "two pools have the same name")
-    for index, queue in enumerate(scenario.queues):
-        if queue.parent and queue.parent not in queues:
-            fail(("queues", index, "parent"), f"there is no queue {queue.parent}")
-    workloads: dict[str, set[str]] = {}
-    before = 0
-    for index, event in enumerate(scenario.events):
-        place = ("events", index)
-        if event.at < before:
-            fail((*place, "at"), "events stand in order of time")
-        before = event.at
+    def _check(self, event: Event, place: tuple[Any, ...]) -> None:
         if event.submit:
-            names = copies(event.submit)
-            if event.submit.queue not in queues:
-                fail((*place, "submit", "queue"), f"there is no queue {event.submit.queue}")
-            if any(each in workloads for each in names):
-                fail((*place, "submit", "name"), f"there is a workload {event.submit.name} already")
-            workloads |= dict.fromkeys(names, {each.name for each in event.submit.pod_sets})
+            self._must_be("queue", event.submit.queue, self._queues, (*place, "submit", "queue"))
+            for name in copies(event.submit):
+                if name in self._pod_sets:
+                    self._fail((*place, "submit", "name"), f"there is a workload {name} already")
+                self._pod_sets[name] = {each.name for each in event.submit.pod_sets}
         for kind in ("grow", "shrink", "succeed", "fail", "cancel"):
             action = getattr(event, kind)
-            if action is None:
-                continue
-            if action.workload not in workloads:
-                fail((*place, kind, "workload"), f"no workload {action.workload} was submitted before")
-            if not isinstance(action, Cancel) and action.pod_set not in workloads[action.workload]:
-                fail((*place, kind, "podSet"), f"{action.workload} has no pod set {action.pod_set}")
-        if event.set_queue is not None and event.set_queue["name"] not in queues:
-            fail((*place, "setQueue", "name"), f"there is no queue {event.set_queue['name']}")
-        if event.set_pool and event.set_pool.name not in pools:
-            fail((*place, "setPool", "name"), f"there is no pool {event.set_pool.name}")
+            if action is not None:
+                self._must_be("workload", action.workload, self._pod_sets, (*place, kind, "workload"))
+                pod_sets = self._pod_sets[action.workload]
+                self._must_be("pod set", getattr(action, "pod_set", None), pod_sets, (*place, kind, "podSet"))
+        if event.set_queue is not None:
+            self._must_be("queue", event.set_queue["name"], self._queues, (*place, "setQueue", "name"))
+        if event.set_pool is not None:
+            self._must_be("pool", event.set_pool.name, self._pools, (*place, "setPool", "name"))
+
+    def _unique(self, what: str, names: list[str]) -> set[str]:
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                self._fail((what, index, "name"), f"{name} is named twice")
+        return set(names)
+
+    def _must_be(self, what: str, name: str | None, known: Container[str], place: tuple[Any, ...]) -> None:
+        if name is not None and name not in known:
+            self._fail(place, f"there is no {what} {name} (yet)")
+
+    def _fail(self, place: tuple[Any, ...], message: str) -> None:
+        field = ".".join(str(step) for step in place)
+        raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {field}: {message}")
 
 
 def copies(submit: Submit) -> list[str]:

@@ -1,4 +1,4 @@
-"""The world that a scenario plays in: queues, nodes, applications and their pods, all of whom obey at once."""
+"""The world that a scenario plays in: queues, nodes, applications and their pods, who obey at once."""
 
 from __future__ import annotations
 
