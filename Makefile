@@ -80,6 +80,38 @@ bench: setup ## Measure speed, memory and API writes beside a bare client, in on
 	@$(BIN)/sluice-local build
 	@$(BIN)/python -m tests.bench
 
+##@ Containers
+ENGINE := deploy/compose/docker-engine.sh
+COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
+
+.PHONY: images
+images: ## Build an image per service, and those of the stack under them
+	@$(ENGINE) up
+	@deploy/compose/images.sh $(COMPOSE)
+
+.PHONY: compose-up
+compose-up: images ## Start all of it in containers, on ports of 127.0.0.1 (docs/compose.md)
+	@$(COMPOSE) up --detach
+
+.PHONY: compose-down
+compose-down: ## Stop and remove the containers; their data stays
+	@$(COMPOSE) down
+
+.PHONY: compose-test
+compose-test: setup ## Build and run all of it in containers, and send gated pods through
+	@$(ENGINE) run $(MAKE) --no-print-directory compose-trial
+
+.PHONY: compose-trial
+compose-trial: images
+	@$(BIN)/python -m tests.compose $(COMPOSE)
+
+# What images are built with.
+IMAGE_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock
+lock: $(IMAGE_LOCKS)
+
+$(IMAGE_LOCKS): %.lock: %.in
+	@$(MAKE) --no-print-directory LOCK_OF=$< LOCK_TO=$@ compile
+
 ##@ Maintenance
 .PHONY: format
 format: setup ## Format all Python

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata
 
@@ -25,6 +25,8 @@ _log: Final = logging.getLogger(__name__)
 
 #: After this long without an acknowledgement an append fails and its service starts over.
 DELIVERY_TIMEOUT_MS: Final = 120_000
+#: What is appended at once goes out at once, not in pieces of the default 16 KiB.
+BATCH_BYTES: Final = 2**19
 #: A dead consumer's partitions move after this long.
 SESSION_TIMEOUT_MS: Final = 6_000
 DEAD_LETTER_PREFIX: Final = "dlq."
@@ -80,6 +82,7 @@ class LogWriter:
             acks="all",
             enable_idempotence=True,
             linger_ms=0,
+            batch_size=BATCH_BYTES,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
         )
 
@@ -109,13 +112,36 @@ class Received:
     headers: Headers
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a group goes on, and what it noted about that."""
+
+    offset: int
+    note: str = ""
+
+
+class _Assignment(ConsumerRebalanceListener):  # type: ignore[misc]
+    """What the group has given to this member. Written by the reader's thread, read by anybody."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[int, int] = {}
+        self._count = 0
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self._count += 1
+        self.partitions |= {at.partition: self._count for at in assigned}
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        gone = {at.partition for at in revoked}
+        self.partitions = {p: count for p, count in self.partitions.items() if p not in gone}
+
+
 class LogReader:
     """Reads one topic: chosen partitions from chosen offsets, or what a consumer group gives it."""
 
     def __init__(self, settings: Settings, topic: str, *, group: str | None = None) -> None:
         self._topic = topic
-        #: The partitions that are this reader's, as of its last poll.
-        self.assigned: frozenset[int] = frozenset()
+        self._assignment = _Assignment()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"read-{topic}")
         self._consumer = KafkaConsumer(
             **client_options(settings),
@@ -127,7 +153,12 @@ class LogReader:
             heartbeat_interval_ms=1000,
         )
         if group is not None:
-            self._consumer.subscribe([topic])
+            self._consumer.subscribe([topic], listener=self._assignment)
+
+    @property
+    def assigned(self) -> Mapping[int, int]:
+        """The partitions that the group leaves to this reader now, and by which of its hand-outs."""
+        return self._assignment.partitions
 
     async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
@@ -147,7 +178,6 @@ class LogReader:
 
         def run() -> list[Received]:
             batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
-            self.assigned = frozenset(at.partition for at in self._consumer.assignment())
             return [
                 Received(
                     partition=record.partition,
@@ -162,21 +192,26 @@ class LogReader:
 
         return await self._in_thread(run)
 
-    async def commit(self, next_offsets: Mapping[int, int]) -> bool:
+    async def commit(self, positions: Mapping[int, Position]) -> bool:
         """Tell the group where to go on: a hint, for everything that Sluice does can be done twice.
 
         False when the group did not take it, as while it hands its partitions out anew.
         """
-        positions = {
-            self._at(partition): OffsetAndMetadata(offset, "", -1)
-            for partition, offset in next_offsets.items()
+        metadata = {
+            self._at(partition): OffsetAndMetadata(position.offset, position.note, -1)
+            for partition, position in positions.items()
         }
         try:
-            await self._in_thread(self._consumer.commit, positions)
+            await self._in_thread(self._consumer.commit, metadata)
         except KafkaError as error:
             _log.warning("offsets not committed, to be tried again: %s", error)
             return False
         return True
+
+    async def committed(self, partition: int) -> Position | None:
+        """Where the group goes on; None when it never said."""
+        found = await self._in_thread(self._consumer.committed, self._at(partition), True)
+        return None if found is None else Position(found.offset, found.metadata)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset still in the log, and the one after its last."""
@@ -187,16 +222,20 @@ class LogReader:
 
         return await self._in_thread(run)
 
+    async def between(self, partition: int, start: int, end: int) -> AsyncIterator[Received]:
+        """The records from `start` up to and without `end`, read with an assignment of this reader's own."""
+        if start < end:
+            await self.assign({partition: start})
+        while start < end:
+            for received in await self.poll(1.0):
+                if received.offset < end:
+                    yield received
+                start = received.offset + 1
+
     async def tail(self, partition: int, count: int) -> list[Received]:
         """The last `count` records, read with an assignment of this reader's own."""
         first, end = await self.bounds(partition)
-        start = max(first, end - count)
-        found: list[Received] = []
-        if start < end:
-            await self.assign({partition: start})
-            while not found or found[-1].offset < end - 1:
-                found += await self.poll(1.0)
-        return found
+        return [received async for received in self.between(partition, max(first, end - count), end)]
 
     async def close(self) -> None:
         await self._in_thread(self._consumer.close)

@@ -6,8 +6,10 @@ write meets; reads meet only `unreadable`.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -45,7 +47,7 @@ class Call:
     body: Any = None
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # noqa: N818 - says what it is
     def __init__(self, status: int, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.answer = _status(status, message, retry_after_s)
@@ -61,6 +63,10 @@ class FakeCluster:
         self.unreadable = 0
         #: Pods whose disruption budget allows no eviction.
         self.budgeted: set[str] = set()
+        #: The path of each object, as often as a call changed it.
+        self.changes: list[str] = []
+        #: Runs before each call, so that calls end in another order than they began.
+        self.delay: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)
         self._version = 100
 
     # ---- what tests say and see
@@ -80,6 +86,7 @@ class FakeCluster:
     # ---- the port
 
     async def get(self, path: str) -> Answer:
+        await self.delay()
         self.calls.append(Call("get", path))
         if self.unreadable:
             self.unreadable -= 1
@@ -89,21 +96,22 @@ class FakeCluster:
         return Answer(200, orjson.dumps(self.objects[path]))
 
     async def patch(self, path: str, patch: Json, *, form: str) -> Answer:
-        return self._write(Call("patch", path, patch), lambda: self._patched(path, patch, form))
+        return await self._write(Call("patch", path, patch), lambda: self._patched(path, patch, form))
 
     async def create(self, path: str, body: Json) -> Answer:
-        return self._write(Call("create", path, body), lambda: self._created(path, body))
+        return await self._write(Call("create", path, body), lambda: self._created(path, body))
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        return self._write(Call("evict", path, uid), lambda: self._deleted(path, uid, evicted=True))
+        return await self._write(Call("evict", path, uid), lambda: self._deleted(path, uid, evicted=True))
 
     async def delete(self, path: str, *, uid: str) -> Answer:
-        return self._write(Call("delete", path, uid), lambda: self._deleted(path, uid, evicted=False))
+        return await self._write(Call("delete", path, uid), lambda: self._deleted(path, uid, evicted=False))
 
     # ---- the API server's rules
 
-    def _write(self, call: Call, carry_out: Any) -> Answer:
+    async def _write(self, call: Call, carry_out: Callable[[], dict[str, Any]]) -> Answer:
+        await self.delay()
         self.calls.append(call)
         fault = self.faults.popleft() if self.faults else None
         if self.rejects_everything:
@@ -134,10 +142,14 @@ class FakeCluster:
             assert form in (MERGE_PATCH, STRATEGIC_MERGE_PATCH)
             _merge(after, patch, strategic=form == STRATEGIC_MERGE_PATCH)
         self._check(before, after["metadata"]["uid"], after["metadata"]["resourceVersion"])
-        _check_pod(before, after)
         if subresource:
             after = {**before, "status": after["status"]}
-        return before if after == before else self.put(path, after)
+        else:
+            _check_pod(before, after)
+        if after == before:
+            return before
+        self.changes.append(path)
+        return self.put(path, after)
 
     def _created(self, path: str, body: Json) -> dict[str, Any]:
         assert isinstance(body, dict)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from sluice_local import Endpoints
 
+JSON = "application/json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 Object = dict[str, Any]
@@ -53,7 +54,7 @@ class Api:
         return Api(self._endpoints, user=user)
 
     def call(
-        self, method: str, path: str, body: object = None, *, content_type: str = "application/json"
+        self, method: str, path: str, body: object = None, *, content_type: str = JSON, accept: str = JSON
     ) -> Answer:
         """The server's answer; without one, OSError or HTTPException."""
         payload = b"" if body is None else json.dumps(body).encode()
@@ -64,6 +65,7 @@ class Api:
             connection.putrequest(method, path)
             connection.putheader("Authorization", f"Bearer {self._endpoints.admin_token}")
             connection.putheader("Content-Type", content_type)
+            connection.putheader("Accept", accept)
             connection.putheader("Content-Length", str(len(payload)))
             if self._user:
                 connection.putheader("Impersonate-User", self._user.name)
@@ -76,8 +78,8 @@ class Api:
             response.status, json.loads(text) if text.startswith(b"{") else {"message": text.decode()}
         )
 
-    def get(self, path: str) -> Answer:
-        return self.call("GET", path)
+    def get(self, path: str, *, accept: str = JSON) -> Answer:
+        return self.call("GET", path, accept=accept)
 
     def create(self, path: str, obj: Object) -> Answer:
         return self.call("POST", path, obj)

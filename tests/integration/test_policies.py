@@ -38,8 +38,8 @@ LEAVE = (
 
 
 @pytest.fixture(scope="module")
-def api(stack: Stack) -> Iterator[Api]:
-    api = Api(stack.endpoints)
+def api(own_stack: Stack) -> Iterator[Api]:
+    api = Api(own_stack.endpoints)
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     for name, resources in ROLES.items():
         rule = {"apiGroups": [""], "resources": resources, "verbs": ["*"]}
@@ -339,7 +339,7 @@ class TestNamespaces:
 
 
 def test_an_api_server_that_restarts_rejects_no_pod_and_gates_every_one(
-    stack: Stack, api: Api, bound: str
+    own_stack: Stack, api: Api, bound: str
 ) -> None:
     """Pods are created without pause while the API server crashes, and while it is restarted in order.
 
@@ -369,10 +369,10 @@ def test_an_api_server_that_restarts_rejects_no_pod_and_gates_every_one(
     for thread in threads:
         thread.start()
     try:
-        for end in (stack.kill, stack.stop):
+        for end in (own_stack.kill, own_stack.stop):
             fifty_more()
             end("kube-apiserver")
-            stack.start("kube-apiserver")
+            own_stack.start("kube-apiserver")
         fifty_more()
     finally:
         stop.set()

@@ -7,16 +7,18 @@ never disturbs a stack that runs from the old one.
 """
 
 import hashlib
-import os
 import platform
 import re
 import shutil
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from tempfile import mkdtemp
+from typing import Protocol, Self
 
 from sluice_local import paths, tools
 from sluice_local.errors import StackError
@@ -31,9 +33,41 @@ class Artefact(Protocol):
     def name(self) -> str: ...
 
     @property
+    def takes(self) -> str:
+        """How long the build takes on two quiet cores."""
+
+    @property
     def path(self) -> Path: ...
 
-    def build(self, target: Path, say: Say) -> None: ...
+    def build(self, target: Path, progress: "Progress") -> None: ...
+
+
+class Progress:
+    """Says every ten seconds what a build is at, also while its tools are silent."""
+
+    def __init__(self, name: str, say: Say) -> None:
+        self.step = "starting"
+        self._name = name
+        self._say = say
+        self._started = time.monotonic()
+        self._ended = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._ticker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._ticker.join()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def _tick(self) -> None:
+        while not self._ended.wait(10):
+            self._say(f"  {self._name}: {self.step}, {self.seconds:.0f} s")
 
 
 def ensure(artefacts: Iterable[Artefact], say: Say) -> None:
@@ -49,17 +83,18 @@ def ensure(artefacts: Iterable[Artefact], say: Say) -> None:
 
 
 def _build(artefact: Artefact, say: Say) -> None:
-    say(f"building {artefact.name} …")
-    started = time.monotonic()
+    say(f"building {artefact.name}, which takes {artefact.takes} on two cores …")
     scratch = paths.cache() / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)  # left by a build that was interrupted
     scratch.mkdir(parents=True)
-    draft = scratch / artefact.path.name
-    artefact.build(draft, say)
+    # A new folder each time: a compiler that outlived its killed build must not write into this one's draft.
+    draft = Path(mkdtemp(dir=scratch)) / artefact.path.name
+    with Progress(artefact.name, say) as progress:
+        artefact.build(draft, progress)
     artefact.path.parent.mkdir(parents=True, exist_ok=True)
     draft.rename(artefact.path)
     shutil.rmtree(scratch)
-    say(f"built {artefact.name} in {time.monotonic() - started:.0f} s")
+    say(f"built {artefact.name} in {progress.seconds:.0f} s")
 
 
 def recipe_hash(*files: Path) -> str:
@@ -87,19 +122,17 @@ class GoBinary:
     def _folder(self) -> Path:
         return paths.RECIPES / "go" / self.module
 
-    def build(self, target: Path, say: Say) -> None:
+    def build(self, target: Path, progress: Progress) -> None:
         go = tools.GO.find()
         settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -trimpath", "GOWORK": "off"}
-        command = Command(self._folder, {**os.environ, **settings}, say)
-        stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
-        say(f"  {self.name}: fetching its modules and counting its packages")
-        listed = command.output([go, "list", "-deps", "-f", stale, self.package])
-        packages = len(listed.split())
-        say(f"  {self.name}: {packages} packages to compile; all of them take {self.takes} on two cores")
-        command.run(
-            [go, "build", "-v", "-ldflags", self._linker_flags(), "-o", target, self.package],
-            progress=lambda lines: f"{self.name}: {min(lines, packages)} of {packages} packages",
-        )
+        command = Command(self._folder, {**tools.GO.environment(), **settings})
+        progress.step = "fetching its modules and counting its packages"
+        stale = ["-deps", "-f", "{{if .Stale}}stale{{end}}"]
+        packages = sum(line == "stale\n" for line in command.lines([go, "list", *stale, self.package]))
+        options = ["-v", "-ldflags", self._linker_flags(), "-o", str(target)]
+        compilation = command.lines([go, "build", *options, self.package])
+        for compiled, _ in enumerate(compilation, start=1):
+            progress.step = f"{min(compiled, packages)} of {packages} packages compiled"
 
     def _linker_flags(self) -> str:
         """Kubernetes reports v0.0.0 unless its version is linked in, and some clients then refuse it."""
@@ -116,24 +149,18 @@ class GoBinary:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Runs a tool in a folder and tells how far it is."""
+    """Runs tools in a folder and an environment. A tool's failure is ours, with its last lines."""
 
     folder: Path
-    environment: dict[str, str]
-    say: Say
+    environment: Mapping[str, str]
 
-    def output(self, argv: Sequence[str | Path]) -> str:
-        run = subprocess.run(
-            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
-        if run.returncode:
-            raise _failure(argv, run.stderr.splitlines())
-        return run.stdout
+    def run(self, argv: Sequence[str | Path]) -> None:
+        for _ in self.lines(argv):
+            pass
 
-    def run(self, argv: Sequence[str | Path], *, progress: Callable[[int], str]) -> None:
-        """Run it, saying every ten seconds what `progress` makes of the number of lines it has written."""
-        started = said = time.monotonic()
-        lines: list[str] = []
+    def lines(self, argv: Sequence[str | Path]) -> Iterator[str]:
+        """What the tool writes, as it writes it."""
+        last: deque[str] = deque(maxlen=20)
         with subprocess.Popen(
             argv,
             cwd=self.folder,
@@ -145,15 +172,7 @@ class Command:
         ) as process:
             assert process.stdout
             for line in process.stdout:
-                lines.append(line)
-                now = time.monotonic()
-                if now - said > 10:
-                    said = now
-                    self.say(f"  {progress(len(lines))}, {now - started:.0f} s")
+                last.append(line)
+                yield line
         if process.returncode:
-            raise _failure(argv, lines)
-
-
-def _failure(argv: Sequence[str | Path], lines: Sequence[str]) -> StackError:
-    words = " ".join(map(str, argv[:2]))
-    return StackError(f"{words} failed:\n" + "\n".join(line.rstrip() for line in lines[-20:]))
+            raise StackError(f"{' '.join(map(str, argv[:2]))} failed:\n{''.join(last)}")

@@ -69,7 +69,9 @@ def _status(stack: Stack, _: argparse.Namespace) -> None:
 
 
 def _logs(stack: Stack, options: argparse.Namespace) -> None:
-    files = [stack.log(options.component)] if options.component else stack.logs()
+    files = stack.logs(options.component)
+    if not files:
+        raise StackError(f"Stack {stack.name} has no logs: it was never up.")
     follow = ["--follow=name"] if options.follow else []
     os.execvp("tail", ["tail", "--lines=100", *follow, *map(str, files)])
 

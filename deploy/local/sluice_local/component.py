@@ -13,7 +13,7 @@ from sluice_local.state import State
 
 
 class Component(ABC):
-    ready_within_s = 60.0
+    ready_within_s = 120.0
     grace_s = 20.0
 
     def __init__(self, name: str, state: State) -> None:

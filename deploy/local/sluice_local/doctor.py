@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sluice_local import paths, tools
 from sluice_local.errors import StackError
+from sluice_local.oldest_python import OLDEST_PYTHON
 from sluice_local.tools import Tool
 
 # Disk: Go's caches, the built programs, a stack's data. Memory: a stack, and a build beside it.
@@ -25,7 +26,7 @@ def examine() -> list[Check]:
 
 
 def _python() -> Check:
-    return Check("python", sys.version_info >= (3, 11), sys.version.split()[0])
+    return Check("python", sys.version_info >= OLDEST_PYTHON, sys.version.split()[0])
 
 
 def _tool(tool: Tool) -> Check:

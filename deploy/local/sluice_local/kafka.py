@@ -1,6 +1,5 @@
-"""One Kafka broker that is its own controller, quick to start and gone from memory when stopped."""
+"""One Kafka broker that is its own controller, small and quick to start."""
 
-import os
 import secrets
 import shutil
 import socket
@@ -13,28 +12,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sluice_local import build, paths, tools
-from sluice_local.build import Artefact, Command, Say
+from sluice_local.build import Artefact, Command, Progress
 from sluice_local.component import Component
 from sluice_local.errors import StackError
 from sluice_local.state import State
 
 RECIPE = paths.RECIPES / "kafka"
 USERNAME = "sluice"
+_CONTROLLER = "kafka-controller"
 
 
 class Kafka(Component):
-    def __init__(self, state: State, name: str = "kafka") -> None:
-        super().__init__(name, state)
+    def __init__(self, state: State) -> None:
+        super().__init__("kafka", state)
         self._data = self.directory / "data"
         self._settings = self.directory / "server.properties"
 
     @property
     def port_names(self) -> Sequence[str]:
-        return [self.name, self._controller]
-
-    @property
-    def _controller(self) -> str:
-        return f"{self.name}-controller"
+        return [self.name, _CONTROLLER]
 
     @property
     def password(self) -> str:
@@ -56,11 +52,11 @@ class Kafka(Component):
 
     def _format(self) -> None:
         identity = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=").replace("-", "_")
-        command = Command(self.directory, {}, say=lambda _: None)
-        command.output([*java(), "kafka.tools.StorageTool", "format", "-t", identity, "-c", self._settings])
+        tool = [*java(), "kafka.tools.StorageTool", "format"]
+        Command(self.directory, {}).run([*tool, "-t", identity, "-c", self._settings])
 
     def _properties(self) -> str:
-        broker, controller = self.port, self.state.port(self._controller)
+        broker, controller = self.port, self.state.port(_CONTROLLER)
         login = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USERNAME}" password="{self.password}" user_{USERNAME}="{self.password}";'
@@ -122,22 +118,19 @@ class Jars:
     """Kafka and what it needs, as pom.xml pins it and SHA256SUMS proves it."""
 
     name: str = "the Kafka jars"
+    takes: str = "half a minute"
 
     @property
     def path(self) -> Path:
         key = build.recipe_hash(RECIPE / "pom.xml", RECIPE / "SHA256SUMS")
         return paths.cache() / f"kafka-{key}" / "jars"
 
-    def build(self, target: Path, say: Say) -> None:
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "Maven fetches them"
         shutil.copy(RECIPE / "pom.xml", target.parent)
-        java_home = tools.JAVA.find().resolve().parent.parent
-        Command(target.parent, {**os.environ, "JAVA_HOME": str(java_home)}, say).run(
-            [
-                *(tools.MAVEN.find(), "--batch-mode", "dependency:copy-dependencies"),
-                *("-DincludeScope=runtime", f"-DoutputDirectory={target}"),
-            ],
-            progress=lambda lines: f"Maven: {lines} lines",
-        )
+        options = ("--batch-mode", "-DincludeScope=runtime", f"-DoutputDirectory={target}")
+        maven = Command(target.parent, tools.MAVEN.environment())
+        maven.run([tools.MAVEN.find(), *options, "dependency:copy-dependencies"])
         listed = dict(line.split()[::-1] for line in (RECIPE / "SHA256SUMS").read_text().splitlines())
         found = {}
         for jar in target.iterdir():
@@ -152,12 +145,14 @@ class ClassArchive:
     """The broker's classes as the JVM holds them in memory: loading them from jars takes seconds."""
 
     name: str = "Kafka's class archive"
+    takes: str = "ten seconds"
 
     @property
     def path(self) -> Path:
         return JARS.path.with_name(f"classes-{tools.JAVA.version()}.jsa")
 
-    def build(self, target: Path, say: Say) -> None:
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "a broker starts, to be recorded"
         # Among the stacks and under a fixed name: should we be killed here, the next build finds this broker.
         broker = _Recorded(State(paths.stacks() / "kafka-classes"), target)
         broker.daemon.kill()

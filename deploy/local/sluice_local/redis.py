@@ -10,8 +10,8 @@ from sluice_local.state import State
 
 
 class Redis(Component):
-    def __init__(self, state: State, name: str = "redis") -> None:
-        super().__init__(name, state)
+    def __init__(self, state: State) -> None:
+        super().__init__("redis", state)
         self._settings = self.directory / "redis.conf"
 
     @property

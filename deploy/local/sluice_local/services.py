@@ -8,7 +8,6 @@ from pathlib import Path
 from sluice_local.component import Component
 from sluice_local.state import State
 
-# In the order in which they start; they end in the opposite order.
 SERVICES = ("watcher", "scheduler", "actuator")
 
 

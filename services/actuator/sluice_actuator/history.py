@@ -11,7 +11,7 @@ from sluice.decisions import Decision, Fence
 from sluice.values import Epoch
 
 #: Digests that are kept to tell a duplicate from a divergence; an older seq is taken for a duplicate.
-REMEMBERED: Final = 20_000
+REMEMBERED: Final = 10_000
 
 
 class DivergenceError(Exception):

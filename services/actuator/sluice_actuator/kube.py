@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import orjson
@@ -27,7 +27,7 @@ __all__ = [
     "sluice_path",
 ]
 
-Json: TypeAlias = Mapping[str, Any] | list[Mapping[str, Any]]
+Json: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: Longer than the API server itself takes to give up on a write, so that most time-outs are its 504.
 ANSWER_TIMEOUT_S: Final = 40

@@ -27,7 +27,12 @@ async def serve(settings: Settings) -> None:
     await asyncio.to_thread(ensure_topics, settings)
     client = await KubeClient.connect(connections=IN_FLIGHT_MAX)
     log = LogWriter(settings)
-    inbox = LogReader(settings, settings.decisions_topic, group=f"sluice-actuator-{settings.cluster}")
+    inbox = LogReader(
+        settings, settings.decisions_topic, group=f"{settings.topics}-actuator-{settings.cluster}"
+    )
+    decisions, events = (
+        LogReader(settings, topic) for topic in (settings.decisions_topic, settings.events_topic)
+    )
     stopping = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stopping.set)
@@ -38,25 +43,20 @@ async def serve(settings: Settings) -> None:
                 settings=settings,
                 cluster=KubeCluster(client),
                 inbox=inbox,
+                decisions=decisions,
+                events=events,
                 log=log,
                 clock=WallClock(),
             )
-
-            def unready() -> str:
-                return actuator.problem or (
-                    "" if inbox.assigned else "the consumer group has given no partition yet"
-                )
-
-            async with serve_health(settings, unready):
+            async with serve_health(settings, lambda: actuator.unready):
                 tasks.create_task(actuator.run())
                 await stopping.wait()
                 raise _Stop
     except* _Stop:
         pass
     finally:
-        await inbox.close()
-        await log.close()
-        await client.close()
+        for closing in (inbox, decisions, events, log, client):
+            await closing.close()
 
 
 def main() -> None:

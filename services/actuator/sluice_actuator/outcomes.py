@@ -1,47 +1,41 @@
-"""Outcomes into the input log: whatever is ready goes together, and counts once Kafka has acknowledged it."""
+"""Outcomes into the input log: in batches, and counted as given once Kafka has acknowledged them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import Final, Protocol
 
 from sluice.codec import EVENTS, Message
 from sluice.events import OutcomeEvent
 
-from sluice_actuator.progress import Progress
+from sluice_actuator.tenure import Job
+
+#: Between two appends. Nobody waits for an outcome of what went well, and an append costs as much as a call.
+PACE_S: Final = 0.02
 
 
 class Log(Protocol):
     """Where records are appended: in order, and acknowledged on return."""
 
-    async def append(self, topic: str, partition: int, messages: Sequence[Message]) -> int: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The outcome of the decision that was read there."""
-
-    partition: int
-    offset: int
-    outcome: OutcomeEvent
+    async def append(self, topic: str, partition: int, messages: Sequence[Message]) -> int:
+        """The offset of the last."""
 
 
 class Outcomes:
-    """Collects while an append is under way, so that batches grow with the load and nobody waits for one."""
+    """The first goes at once; what comes while an append is under way, or just was, goes together."""
 
-    def __init__(self, log: Log, *, topic: str, source: str, progress: Progress) -> None:
+    def __init__(self, log: Log, *, topic: str, source: str) -> None:
         self._log = log
         self._topic = topic
         self._source = source
-        self._progress = progress
-        self._ready: defaultdict[int, list[Answered]] = defaultdict(list)
+        self._ready: defaultdict[int, list[tuple[Job, OutcomeEvent]]] = defaultdict(list)
         self._news = asyncio.Event()
 
-    def put(self, answered: Answered) -> None:
-        self._ready[answered.partition].append(answered)
+    def put(self, job: Job, outcome: OutcomeEvent) -> None:
+        self._ready[job.partition].append((job, outcome))
         self._news.set()
 
     async def run(self) -> None:
@@ -50,12 +44,18 @@ class Outcomes:
             self._news.clear()
             ready, self._ready = self._ready, defaultdict(list)
             await asyncio.gather(*(self._append(partition, batch) for partition, batch in ready.items()))
+            await asyncio.sleep(PACE_S)
 
-    async def _append(self, partition: int, batch: Sequence[Answered]) -> None:
-        last = batch[-1]
+    async def _append(self, partition: int, batch: list[tuple[Job, OutcomeEvent]]) -> None:
+        batch = [(job, outcome) for job, outcome in batch if not job.tenure.is_over]
+        if not batch:
+            return
+        last = batch[-1][1]
         messages = [
-            EVENTS.encode(replace(each.outcome, more=each is not last), source=self._source) for each in batch
+            EVENTS.encode(replace(outcome, more=outcome is not last), source=self._source)
+            for _, outcome in batch
         ]
-        await self._log.append(self._topic, partition, messages)
-        for each in batch:
-            self._progress.answered(partition, each.offset)
+        offset = await self._log.append(self._topic, partition, messages)
+        for job, _ in batch:
+            job.tenure.progress.appended(offset)
+            job.tenure.progress.answer(job.offset)

@@ -1,27 +1,37 @@
-"""How far the consumer group may be told that the actuator has come."""
+"""How far the consumer group may be told that a partition is done with."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from sluice.kafka import Position
 
 
 class Progress:
-    """For each partition what was read, and which of it is still without an acknowledged outcome."""
+    """What was read of a partition, and which of it has no acknowledged outcome yet.
 
-    def __init__(self) -> None:
-        self._next: dict[int, int] = {}
-        self._unanswered: defaultdict[int, set[int]] = defaultdict(set)
+    The position that is committed lies before every unanswered decision. Its note says from where on the
+    events topic holds outcomes of what lies behind it: the end of what was appended before the first of those
+    decisions was read.
+    """
 
-    def begin(self, partition: int, offset: int) -> None:
-        self._next[partition] = offset + 1
-        self._unanswered[partition].add(offset)
+    def __init__(self, outcomes_from: int) -> None:
+        self._outcomes_from = outcomes_from
+        self._next: int | None = None
+        self._unanswered: dict[int, int] = {}  # in the order of reading, which is that of the offsets
 
-    def answered(self, partition: int, offset: int) -> None:
-        self._unanswered[partition].discard(offset)
+    def begin(self, offset: int) -> None:
+        self._next = offset + 1
+        self._unanswered[offset] = self._outcomes_from
 
-    def offsets(self) -> dict[int, int]:
-        """For each partition the offset below which nothing is owed."""
-        return {
-            partition: min(self._unanswered[partition], default=next_offset)
-            for partition, next_offset in self._next.items()
-        }
+    def answer(self, offset: int) -> None:
+        del self._unanswered[offset]
+
+    def appended(self, last_offset: int) -> None:
+        """Outcomes were acknowledged up to this offset of the events topic."""
+        self._outcomes_from = max(self._outcomes_from, last_offset + 1)
+
+    @property
+    def position(self) -> Position | None:
+        """None as long as nothing was read."""
+        for offset, outcomes_from in self._unanswered.items():
+            return Position(offset, str(outcomes_from))
+        return None if self._next is None else Position(self._next, str(self._outcomes_from))

@@ -32,10 +32,10 @@ async def settle(
     *,
     now_ms: Callable[[], int],
     pause: Callable[[float], Awaitable[None]],
-    fenced: Callable[[], bool],
+    barred: Callable[[], bool],
 ) -> Outcome:
-    """`fenced` says whether a later epoch has shut the decision out since."""
-    settlement = _Settlement(effect, now_ms=now_ms, fenced=fenced)
+    """`barred` says whether the decision may make no further call."""
+    settlement = _Settlement(effect, now_ms=now_ms, barred=barred)
     for pause_s in _pauses():
         outcome = await settlement.advance()
         if outcome is not None:
@@ -47,10 +47,10 @@ async def settle(
 class _Settlement:
     """One effect on its way: what is known of it, and what is to be tried next."""
 
-    def __init__(self, effect: Effect, *, now_ms: Callable[[], int], fenced: Callable[[], bool]) -> None:
+    def __init__(self, effect: Effect, *, now_ms: Callable[[], int], barred: Callable[[], bool]) -> None:
         self._effect = effect
         self._now_ms = now_ms
-        self._fenced = fenced
+        self._barred = barred
         self._certain = effect.blind  # that it has not been carried out
         self._writes = 0
         self._trouble = ""
@@ -77,7 +77,7 @@ class _Settlement:
         return seen
 
     def _give_up(self) -> Outcome | None:
-        if self._fenced():
+        if self._barred():
             return FENCED_OUT
         if self._writes >= WRITES_MAX:
             return Outcome("Failed", f"given up after {WRITES_MAX} attempts: {self._trouble}")

@@ -52,8 +52,8 @@ def _amounts(amounts: Resources) -> dict[str, str]:
 
 
 def _by_pool(amounts: Resources) -> dict[str, str]:
-    """Keys are `pool/resource`; the resource may have a slash of its own."""
-    return {key: format_amount(key.partition("/")[2], amount) for key, amount in amounts.items()}
+    """Keys are `pool/resource`, or `resource` for what belongs to no pool; resources may have slashes."""
+    return {key: format_amount(key.partition("/")[2] or key, amount) for key, amount in amounts.items()}
 
 
 def _condition(condition: Condition, generation: int) -> ShownCondition:

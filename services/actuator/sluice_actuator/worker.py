@@ -1,8 +1,8 @@
 """Reads decisions, carries them out, answers each with an outcome.
 
-decisions ──► intake ──► lanes ──► settle(effect) ──► outcomes ──► events
-              new?      in order    until it is          │
-             fenced?   per object      known             └──► progress ──► the group's offsets
+decisions ──► history ──► lanes ──► settle(effect) ──► outcomes ──► events
+               new?      in order    until it is          │
+              fenced?   per object      known             └──► progress ──► the group's offsets
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Protocol
 
 from sluice.codec import UnreadableRecordError
-from sluice.decisions import Fence, ObjectDecision, ReportPool, ReportQueue
+from sluice.decisions import Fence, ObjectDecision, ReportPool, ReportQueue, Resync
 from sluice.events import OutcomeEvent, Result
-from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
+from sluice.kafka import DEAD_LETTER_PREFIX, Position, Received, dead_letter
 from sluice.settings import Settings
 
 from sluice_actuator import metrics
 from sluice_actuator.clock import Clock
 from sluice_actuator.effects import Effects, Outcome
 from sluice_actuator.history import DivergenceError, Standing
-from sluice_actuator.intake import Intake, Job
+from sluice_actuator.intake import decode
 from sluice_actuator.kube import Cluster
 from sluice_actuator.order import Lanes
-from sluice_actuator.outcomes import Answered, Log, Outcomes
-from sluice_actuator.progress import Progress
+from sluice_actuator.outcomes import Log, Outcomes
+from sluice_actuator.recall import Records, recall
 from sluice_actuator.settle import FENCED_OUT, settle
+from sluice_actuator.tenure import Job, Tenure
 
 #: API calls under way at a time.
 IN_FLIGHT_MAX: Final = 32
@@ -51,10 +53,16 @@ _log: Final = logging.getLogger(__name__)
 class Inbox(Protocol):
     """The decisions topic, read as a member of the cluster's consumer group."""
 
+    @property
+    def assigned(self) -> Mapping[int, int]:
+        """The partitions that are this member's now, and by which hand-out of the group."""
+
     async def poll(self, timeout_s: float) -> list[Received]: ...
 
-    async def commit(self, next_offsets: Mapping[int, int]) -> bool:
+    async def commit(self, positions: Mapping[int, Position]) -> bool:
         """Whether the group took it."""
+
+    async def committed(self, partition: int) -> Position | None: ...
 
 
 class Actuator:
@@ -71,15 +79,18 @@ class Actuator:
         settings: Settings,
         cluster: Cluster,
         inbox: Inbox,
+        decisions: Records,
+        events: Records,
         log: Log,
         clock: Clock,
     ) -> None:
         self._tasks = tasks
         self._settings = settings
         self._inbox = inbox
+        self._decisions = decisions
+        self._events = events
         self._records = log
         self._clock = clock
-        self._intake = Intake(settings)
         self._effects = Effects(cluster)
         self._lanes = Lanes[Job](
             tasks,
@@ -88,68 +99,109 @@ class Actuator:
             waiting_max=WAITING_MAX,
             makes_needless=_is_newer_report,
         )
-        self._progress = Progress()
         self._outcomes = Outcomes(
-            log,
-            topic=settings.events_topic,
-            source=f"sluice-actuator/{settings.cluster}",
-            progress=self._progress,
+            log, topic=settings.events_topic, source=f"sluice-actuator/{settings.cluster}"
         )
-        self._unsettled: defaultdict[str, dict[Job, asyncio.Future[None]]] = defaultdict(dict)
-        self._diverged: dict[int, str] = {}
-        metrics.IN_FLIGHT.set_function(lambda: sum(map(len, self._unsettled.values())))
+        self._tenures: dict[int, Tenure] = {}
+        metrics.IN_FLIGHT.set_function(lambda: sum(len(each.unsettled) for each in self._tenures.values()))
 
     @property
-    def problem(self) -> str:
-        """What a person must look into, in a sentence; empty when there is nothing."""
-        return "; ".join(self._diverged.values())
+    def unready(self) -> str:
+        """What is missing or must be looked into, in a sentence; empty when all is well."""
+        if not self._tenures:
+            return "the consumer group has given no partition to this actuator yet"
+        return "; ".join(tenure.problem for tenure in self._tenures.values() if tenure.problem)
 
     async def run(self) -> None:
         self._tasks.create_task(self._outcomes.run())
-        committed: dict[int, int] = {}
+        committed: dict[int, Position] = {}
         due_s = 0.0
         while True:
             await self._lanes.room()
-            for received in await self._inbox.poll(POLL_S):
-                self._take(received)
-            offsets = self._progress.offsets()
-            if offsets != committed and time.monotonic() >= due_s:
-                if await self._inbox.commit(offsets):
-                    committed = offsets
+            received = await self._inbox.poll(POLL_S)
+            await self._keep_tenures()
+            for each in received:
+                if each.partition in self._tenures:
+                    self._take(each, self._tenures[each.partition])
+            positions = {
+                partition: position
+                for partition, tenure in self._tenures.items()
+                if (position := tenure.progress.position) is not None
+            }
+            if positions != committed and time.monotonic() >= due_s:
+                if await self._inbox.commit(positions):
+                    committed = positions
                 due_s = time.monotonic() + COMMIT_INTERVAL_S
 
-    def _take(self, received: Received) -> None:
-        if received.partition in self._diverged:
+    async def _keep_tenures(self) -> None:
+        """Begin one for each partition that was handed out, and end those that were taken away."""
+        self._tenures = {p: tenure for p, tenure in self._tenures.items() if not tenure.is_over}
+        for partition, hand_out in self._inbox.assigned.items():
+            if partition in self._tenures:
+                continue
+            tenure = await recall(
+                partition,
+                await self._inbox.committed(partition),
+                decisions=self._decisions,
+                events=self._events,
+                cells=self._settings.cells,
+                cluster=self._settings.cluster,
+                is_over=partial(self._is_over, partition, hand_out),
+            )
+            self._tenures[partition] = tenure
+            _log.info("partition %d is ours; %d decisions have outcomes", partition, len(tenure.answered))
+
+    def _is_over(self, partition: int, hand_out: int) -> bool:
+        return self._inbox.assigned.get(partition) != hand_out
+
+    def _take(self, received: Received, tenure: Tenure) -> None:
+        if tenure.problem:
             return
-        self._progress.begin(received.partition, received.offset)
+        tenure.progress.begin(received.offset)
         try:
-            job = self._intake.decode(received)
-            standing = self._intake.place(job, received.value or b"")
+            decision, epoch = decode(received, self._settings.cells)
         except UnreadableRecordError as error:
-            self._tasks.create_task(self._set_aside(received, str(error)))
+            self._tasks.create_task(self._set_aside(received, tenure, str(error)))
+            return
+        job = Job(
+            decision=decision,
+            epoch=epoch,
+            partition=received.partition,
+            offset=received.offset,
+            tenure=tenure,
+        )
+        try:
+            standing = tenure.history.take(decision, epoch=epoch, value=received.value or b"")
         except DivergenceError as error:
             self._stop_cell(job, str(error))
         else:
             self._begin(job, standing)
 
     def _begin(self, job: Job, standing: Standing) -> None:
-        decision = job.decision
+        decision, tenure = job.decision, job.tenure
         if standing is Standing.DUPLICATE:
             metrics.DUPLICATES.labels(decision.cell).inc()
-            self._progress.answered(job.partition, job.offset)
-        elif decision.cluster != self._settings.cluster:
-            self._progress.answered(job.partition, job.offset)
+            tenure.progress.answer(job.offset)
+        elif not self._is_ours(job):
+            tenure.progress.answer(job.offset)
         elif standing is Standing.FENCED:
             self._answer(job, FENCED_OUT)
+        elif isinstance(decision, Fence):
+            self._tasks.create_task(self._answer_fence(job))
         elif isinstance(decision, ObjectDecision):
-            self._unsettled[decision.cell][job] = asyncio.get_running_loop().create_future()
+            tenure.unsettled[job] = asyncio.get_running_loop().create_future()
             needless = self._lanes.put(decision.uid, job)
             if needless is not None:
                 self._settled(needless, Outcome("Superseded", f"decision {decision.seq} says it anew"))
-        elif isinstance(decision, Fence):
-            self._tasks.create_task(self._answer_fence(job))
-        else:  # a Resync is the watcher's to answer
-            self._progress.answered(job.partition, job.offset)
+
+    def _is_ours(self, job: Job) -> bool:
+        """It is for this cluster and for an actuator (a Resync is the watcher's), and has no outcome yet."""
+        decision = job.decision
+        return (
+            decision.cluster == self._settings.cluster
+            and not isinstance(decision, Resync)
+            and job.identity not in job.tenure.answered
+        )
 
     async def _carry_out(self, job: Job) -> None:
         assert isinstance(job.decision, ObjectDecision)
@@ -157,19 +209,19 @@ class Actuator:
             self._effects.of(job.decision, job.identity),
             now_ms=self._clock.now_ms,
             pause=lambda seconds: self._lanes.pause(self._clock.sleep(seconds)),
-            fenced=lambda: self._intake.fences(job),
+            barred=lambda: job.is_barred,
         )
         self._settled(job, outcome)
 
     async def _answer_fence(self, job: Job) -> None:
         """Once a fence is read nothing older makes another call; those under way come to an end."""
-        older = list(self._unsettled[job.decision.cell].values())
+        older = list(job.tenure.unsettled.values())
         if older:
             await asyncio.wait(older)
         self._answer(job, Outcome("Applied"))
 
     def _settled(self, job: Job, outcome: Outcome) -> None:
-        self._unsettled[job.decision.cell].pop(job).set_result(None)
+        job.tenure.unsettled.pop(job).set_result(None)
         self._answer(job, outcome)
 
     def _answer(self, job: Job, outcome: Outcome) -> None:
@@ -188,29 +240,28 @@ class Actuator:
             result=outcome.result,
             message=outcome.message,
         )
-        self._outcomes.put(Answered(partition=job.partition, offset=job.offset, outcome=event))
+        self._outcomes.put(job, event)
 
-    async def _set_aside(self, received: Received, error: str) -> None:
+    async def _set_aside(self, received: Received, tenure: Tenure, error: str) -> None:
         topic = self._settings.decisions_topic
         message = dead_letter(received, topic=topic, error=error)
         await self._records.append(DEAD_LETTER_PREFIX + topic, received.partition, [message])
-        self._progress.answered(received.partition, received.offset)
+        tenure.progress.answer(received.offset)
         metrics.DEAD_LETTERS.inc()
         event = f"{topic}/{received.partition}/{received.offset}"
         _log.error("set aside as unreadable: %s", error, extra={"event": event})
 
     def _stop_cell(self, job: Job, error: str) -> None:
-        """Nothing further of the cell is carried out, nor passed in the group: the next service stops too."""
+        """Carry out nothing further of it, nor move the group past this: the next service is to stop too."""
         cell = job.decision.cell
-        sentence = f"cell {cell} is stopped: {error} (docs/runbook.md, divergence)"
-        self._diverged[job.partition] = sentence
+        job.tenure.problem = f"cell {cell} is stopped: {error} (see divergence in docs/runbook.md)"
         metrics.DIVERGENCES.labels(cell).inc()
-        _log.critical("%s", sentence, extra=_about(job))
-        self._tasks.create_task(self._end_after_alarm(sentence))
+        _log.critical("%s", job.tenure.problem, extra=_about(job))
+        self._tasks.create_task(self._end_after_alarm(job.tenure.problem))
 
-    async def _end_after_alarm(self, sentence: str) -> None:
+    async def _end_after_alarm(self, problem: str) -> None:
         await self._clock.sleep(ALARM_S)
-        raise DivergenceError(sentence)
+        raise DivergenceError(problem)
 
 
 def _is_newer_report(later: Job, earlier: Job) -> bool:

@@ -38,9 +38,7 @@ FEED_MAX = 5_000
 class FaustFeed:
     """One partition's records on their way from Faust's stream to the cell's owner."""
 
-    def __init__(self, app: faust.App, partition: TP) -> None:
-        self._app = app
-        self._partition = partition
+    def __init__(self) -> None:
         self._queue: asyncio.Queue[Incoming] = asyncio.Queue(FEED_MAX)
 
     async def put(self, event: faust.EventT[Any]) -> None:
@@ -60,16 +58,11 @@ class FaustFeed:
             batch.append(self._queue.get_nowait())
         return batch
 
-    async def seek(self, offset: int) -> None:
-        log.info("reading again from offset %s", offset)
-        await self._app.consumer.seek(self._partition, offset)
-
 
 class Owners:
     """The owners of the cells that this worker was assigned."""
 
-    def __init__(self, app: faust.App, settings: Settings, own: Callable[..., CellOwner]) -> None:
-        self._app = app
+    def __init__(self, settings: Settings, own: Callable[..., CellOwner]) -> None:
         self._settings = settings
         self._own = own
         self._feeds: dict[int, FaustFeed] = {}
@@ -79,7 +72,7 @@ class Owners:
     async def assigned(self, partitions: set[TP]) -> None:
         for tp in sorted(partitions):
             if tp.topic == self._settings.events_topic and tp.partition in self._settings.cells.values():
-                feed = FaustFeed(self._app, tp)
+                feed = FaustFeed()
                 owner = self._own(cell=self._settings.cell_of(tp.partition), feed=feed)
                 task = asyncio.create_task(owner.run())
                 task.add_done_callback(self._ended)
@@ -134,6 +127,7 @@ def build(settings: Settings) -> faust.App:
         broker_session_timeout=SESSION_TIMEOUT_MS / 1000,
         broker_heartbeat_interval=1.0,
         consumer_auto_offset_reset="earliest",
+        stream_wait_empty=False,  # what was not acknowledged is read again: a rebalance need not wait for it
         topic_disable_leader=True,
         topic_allow_declare=False,
         web_enabled=False,
@@ -165,7 +159,7 @@ async def serve(settings: Settings) -> None:
             **details,
         )
 
-    owners = Owners(app, settings, own)
+    owners = Owners(settings, own)
     app.on_partitions_assigned.connect(lambda _, assigned, **__: owners.assigned(assigned), weak=False)
     app.on_partitions_revoked.connect(lambda _, revoked, **__: owners.revoked(revoked), weak=False)
 

@@ -55,6 +55,10 @@ class Log(Protocol):
         """The first offset of the events that is still there, and the one after the last."""
         ...
 
+    async def events(self, partition: int, first: int, end: int) -> list[Received]:
+        """The events from offset `first` to before `end`."""
+        ...
+
     async def decisions_tail(self, partition: int, count: int) -> list[Received]: ...
 
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int: ...
@@ -65,10 +69,6 @@ class Feed(Protocol):
 
     async def take(self, most: int) -> list[Incoming]:
         """Whatever has arrived; waits for the first."""
-        ...
-
-    async def seek(self, offset: int) -> None:
-        """Deliver from this offset on; what was delivered beyond it meanwhile is to be dropped."""
         ...
 
 
@@ -218,41 +218,16 @@ class CellOwner:
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         next_offset, next_seq = meta.next_offset, meta.next_seq
-        sought = False
         while True:
             batch = await self._feed.take(BATCH_MAX)
-            expected = next_offset
-            decided: list[OutboxEntry] = []
-            for incoming in batch:
-                offset = incoming.received.offset
-                if offset > next_offset:
-                    if not sought:  # a gap: what lies in between will be delivered again
-                        sought = True
-                        await self._feed.seek(next_offset)
-                    break
-                if offset < next_offset:
-                    continue
-                sought = False
-                event = await self._read(incoming.received)
-                if event is not None:
-                    started = time.perf_counter()
-                    decisions = step(state, event)
-                    metrics.STEP_SECONDS.observe(time.perf_counter() - started)
-                    decided += (
-                        OutboxEntry(
-                            seq=decision.seq,
-                            epoch=meta.epoch,
-                            ce_type=DECISIONS.ce_type(decision.type),
-                            value=DECISIONS.value(decision),
-                        )
-                        for decision in decisions
-                    )
-                next_offset += 1
-            if next_offset > expected:
+            for received in await self._in_sequence(batch, next_offset):
+                decided: list[OutboxEntry] = []
+                for record in received:
+                    decided += await self._step(meta.epoch, state, record)
                 commit = Commit(
                     epoch=meta.epoch,
-                    expected_offset=expected,
-                    next_offset=next_offset,
+                    expected_offset=next_offset,
+                    next_offset=next_offset + len(received),
                     expected_seq=next_seq,
                     next_seq=state.cell.next_seq if state.begun else next_seq,
                     published=outbox.published,
@@ -260,11 +235,43 @@ class CellOwner:
                     decisions=decided,
                 )
                 await self._ledger.commit(self._cell, commit)
-                next_seq = commit.next_seq
+                next_offset, next_seq = commit.next_offset, commit.next_seq
                 outbox.put(decided)
                 metrics.observe_commit(self._cell, commit, state)
             for incoming in batch:
                 incoming.acknowledge()
+
+    async def _in_sequence(self, batch: list[Incoming], next_offset: int) -> list[list[Received]]:
+        """The records from `next_offset` on without a hole, in pieces fit for one commit each.
+
+        What was delivered before is left out. What the feed has skipped (an earlier owner had taken it and
+        failed, or the group's offset ran ahead of the ledger) is read from the log itself.
+        """
+        found: list[Received] = []
+        for received in (incoming.received for incoming in batch):
+            expected = next_offset + len(found)
+            if received.offset > expected:
+                found += await self._log.events(self._partition, expected, received.offset)
+            if received.offset >= expected:
+                found.append(received)
+        return [found[at : at + BATCH_MAX] for at in range(0, len(found), BATCH_MAX)]
+
+    async def _step(self, epoch: Epoch, state: State, received: Received) -> list[OutboxEntry]:
+        event = await self._read(received)
+        if event is None:
+            return []
+        started = time.perf_counter()
+        decisions = step(state, event)
+        metrics.STEP_SECONDS.observe(time.perf_counter() - started)
+        return [
+            OutboxEntry(
+                seq=decision.seq,
+                epoch=epoch,
+                ce_type=DECISIONS.ce_type(decision.type),
+                value=DECISIONS.value(decision),
+            )
+            for decision in decisions
+        ]
 
     async def _read(self, received: Received) -> Event | None:
         """The record's event; what can't be read goes to the dead letters, and the rest goes on."""

@@ -25,6 +25,13 @@ class KafkaLog:
         finally:
             await reader.close()
 
+    async def events(self, partition: int, first: int, end: int) -> list[Received]:
+        reader = LogReader(self._settings, self._settings.events_topic)
+        try:
+            return [record async for record in reader.between(partition, first, end)]
+        finally:
+            await reader.close()
+
     async def decisions_tail(self, partition: int, count: int) -> list[Received]:
         """Read when a cell is taken over: an earlier writer is closed first: nothing of it may come late."""
         await self.close()

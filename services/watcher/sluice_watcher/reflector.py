@@ -33,10 +33,11 @@ log = logging.getLogger(__name__)
 PAGE_SIZE: Final = 500
 #: Servers end a watch after a random time in this range, so that watches don't all come back at once.
 WATCH_SECONDS: Final = (240, 360)
-#: A server sends a bookmark a minute: longer silence is a connection that only we believe in.
-SILENCE_S: Final = 90.0
+#: A server sends a bookmark a minute, and the first within two: longer silence is a connection that only we
+#: believe in. It is shorter than the watch itself, so that what a half-open socket hides is not hidden long.
+SILENCE_S: Final = 150.0
 #: Answers to a watch that say nothing about where it may go on.
-BUSY: Final = (429, 500, 502, 503)
+BUSY: Final = (429, 502, 503)
 
 
 class Observer(Protocol):

@@ -1,7 +1,7 @@
 """Answers RESYNC decisions: the scheduler has lost its state and asks for everything again.
 
-Only what comes after the start is read. A request from before it is answered all the same: everything is
-listed at the start, later than the request.
+A request may have been written while no watcher ran, and the scheduler waits for it. So reading begins with
+the last decisions before the start; to answer a request twice does no harm.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 RESYNC_TYPE: Final = DECISIONS.ce_type(Resync.type)
 POLL_S: Final = 1.0
+#: While a request stands the scheduler decides nothing else about its cluster, so it is among the last.
+RECENT: Final = 1000
 
 
 class ResyncRequests:
@@ -35,10 +37,14 @@ class ResyncRequests:
         self._relist = relist
 
     async def start(self) -> None:
-        """Return once nothing that comes can be missed."""
-        await self._reader.assign(
-            {partition: (await self._reader.bounds(partition))[1] for partition in self._cell_of}
-        )
+        """Return when requests from before the start are known and none that comes can be missed."""
+        bounds = {partition: await self._reader.bounds(partition) for partition in self._cell_of}
+        unread = {partition: max(first, end - RECENT) for partition, (first, end) in bounds.items()}
+        await self._reader.assign(unread)
+        while any(unread[partition] < end for partition, (_, end) in bounds.items()):
+            for received in await self._reader.poll(POLL_S):
+                self._read(received)
+                unread[received.partition] = received.offset + 1
 
     async def run(self) -> None:
         while True:

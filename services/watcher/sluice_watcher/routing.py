@@ -178,13 +178,15 @@ class Router:
         return self._cell(queue.cell if queue is not None else "")
 
     def _pool_that_selects(self, labels: Mapping[str, str]) -> str:
-        """Pools should not overlap; where they do, the one that asks for most labels, then by name."""
-        selecting = (
-            (-len(facts.node_selector), name)
-            for name, facts in self._pools.items()
-            if not facts.problem and facts.node_selector.items() <= labels.items()
+        """Pools do not overlap; should they, the scheduler's rule holds: the first by name."""
+        return min(
+            (
+                name
+                for name, facts in self._pools.items()
+                if not facts.problem and facts.node_selector.items() <= labels.items()
+            ),
+            default="",
         )
-        return min(selecting, default=(0, ""))[1]
 
     def _cell_of_pool(self, pool: str) -> str:
         return self._cell(self._pools[pool].cell) if pool in self._pools else ""

@@ -39,9 +39,10 @@ class Fragile:
 
     path: Path
     name: str = "fragile"
+    takes: str = "no time"
     builds: int = 0
 
-    def build(self, target: Path, say: build.Say) -> None:
+    def build(self, target: Path, progress: build.Progress) -> None:
         self.builds += 1
         target.write_text("half")
         if self.builds == 1:

@@ -1,0 +1,146 @@
+"""`python -m sluice_local.demo`"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from sluice_local import Stack, StackError
+from sluice_local.demo import summary
+from sluice_local.demo.api import Api
+from sluice_local.demo.audit import Account, Audit
+from sluice_local.demo.load import Load
+from sluice_local.demo.observation import Observation, Observer
+from sluice_local.demo.scenario import PODS
+from sluice_local.demo.shows import Show, showing
+from sluice_local.demo.stage import set_stage
+from sluice_local.stack import STACK_VARIABLE
+
+_FRAMES_PER_S: Final = 4
+#: On an idle machine it takes about 50 s; whatever slows it down, it ends.
+_WITHIN_S: Final = 240.0
+
+_FILE_WIDTH: Final = 132
+
+_LOOK_CLOSER: Final = """
+The stack and the services still run. To look closer:
+
+  eval "$(make env)"             point kubectl, sluice and others at them
+  sluice queue tree              who holds what
+  sluice audit tail -n 30        what was decided, and why
+  sluice status                  whether the loop turns
+  kubectl get queues,pods -A     the same, seen from Kubernetes
+  make down                      end everything
+"""
+
+
+class Demo:
+    """Everything that is known while it runs. `lock` is held by whoever reads or writes what is below it."""
+
+    def __init__(self, api: Api, environment: dict[str, str]) -> None:
+        self.lock = threading.Lock()
+        self.observation = Observation()
+        self.account = Account()
+        self.created = 0
+        self.audit = Audit(environment, self.account, self.lock)
+        self._observer = Observer(api, self.observation, self.lock)
+        self._load = Load(api, self._count_created)
+
+    def prepare(self) -> None:
+        self.audit.start()
+        self.audit.wait_until_reading(30)
+
+    def run(self, show: Show) -> float:
+        """Returns the seconds it took until all pods had finished, or until it was given up."""
+        self._observer.start()
+        self._load.start()
+        began = time.monotonic()
+        while (elapsed_s := time.monotonic() - began) < _WITHIN_S:
+            with self.lock:
+                show(elapsed_s, self.created)
+                if self._is_over():
+                    break
+            self._raise_errors()
+            time.sleep(1 / _FRAMES_PER_S)
+        return elapsed_s
+
+    def _is_over(self) -> bool:
+        """All finished, and Sluice has told of all gates: what the cluster shows comes a little earlier."""
+        told = self.account.opened + len(self.account.refusals)
+        return self.observation.finished >= PODS and told >= PODS
+
+    def _count_created(self, name: str, now: float) -> None:
+        with self.lock:
+            self.created += 1
+            self.observation.created(name, now)
+
+    def _raise_errors(self) -> None:
+        for thread in (self._observer, self._load):
+            if thread.error is not None:
+                raise StackError(f"The demo's {thread.name} failed: {thread.error}") from thread.error
+        if complaint := self.audit.complaint():
+            raise StackError(f"`sluice audit tail` ended: {complaint}")
+
+
+def main() -> int:
+    options = _options()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    try:
+        return _run(options, console)
+    except StackError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The stack and the services still run: `make down` ends them.", file=sys.stderr)
+        return 130
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    if STACK_VARIABLE not in os.environ and os.environ.pop("KUBECONFIG", ""):
+        _say("KUBECONFIG is left alone: the demo simulates its nodes, in a control plane of its own")
+    stack = Stack(options.name, say=_say)
+    stack.build()
+    _say(f"starting the stack {stack.name!r} and Sluice's services")
+    started = time.monotonic()
+    stack.up(services=True)
+    _say(f"everything is ready after {time.monotonic() - started:.1f} s")
+    api = Api(stack.endpoints)
+    set_stage(api, _say)
+    demo = Demo(api, {**os.environ, **stack.user_env()})
+    try:
+        demo.prepare()
+        with showing(console, demo.observation, demo.account, picture_file=options.picture) as show:
+            took_s = demo.run(show)
+    finally:
+        demo.audit.stop()
+    with demo.lock:
+        summary.show(console, demo.observation, demo.account, took_s=took_s)
+        wrong = list(summary.problems(demo.observation, demo.account))
+    for problem in wrong:
+        console.print(f"[bold red]wrong:[/bold red] {problem}")
+    print(_LOOK_CLOSER)
+    return 1 if wrong else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo", description="Three tenants share a simulated cluster.")
+    parser.add_argument("--name", default=os.environ.get(STACK_VARIABLE, "default"), help="which stack")
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="keep a picture of it")
+    return parser.parse_args()
+
+
+def _say(text: str) -> None:
+    print(f"» {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

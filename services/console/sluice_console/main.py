@@ -1,0 +1,110 @@
+"""The command `sluice`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from sluice_console import extensions
+from sluice_console.errors import OK, PROBLEM, ConsoleError
+
+_DESCRIPTION: Final = (
+    "Shows what Sluice holds, decides and why. It reads the ledger and the logs and changes nothing."
+)
+_EPILOG: Final = (
+    "Where Redis and Kafka are is read from the environment (SLUICE_REDIS, SLUICE_KAFKA …); for the embedded "
+    'stack: eval "$(make env)". Exit codes: 0 well, 1 a problem, 2 wrong usage.'
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser, commands_known = _parser()
+    if words and not words[0].startswith("-") and words[0] not in commands_known:
+        program = extensions.find(words[0])
+        if program is None:
+            parser.error(f"there is no command {words[0]} and no program {extensions.PREFIX}{words[0]}")
+        extensions.run(program, words[1:])
+    options = parser.parse_args(words)
+    try:
+        return _run(options)
+    except ConsoleError as error:
+        print(f"sluice: {error}\n  remedy: {error.remedy}", file=sys.stderr)
+        return PROBLEM
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read us has seen enough; Python must not complain when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _run(options: argparse.Namespace) -> int:
+    module, _, function = options.command.partition(".")
+    command = getattr(import_module(f"sluice_console.commands.{module}"), function)
+    return int(command(import_module("sluice_console.commands").Context.from_options(options)))
+
+
+def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    parser = argparse.ArgumentParser(prog="sluice", description=_DESCRIPTION, epilog=_epilog())
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="for machines: JSON, amounts in base units")
+    shared.add_argument("--cell", metavar="NAME", help="only this cell (default: all of SLUICE_CELLS)")
+    top = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    queue = top.add_parser("queue", help="queues: who holds what, asks for what and is entitled to what")
+    queues = queue.add_subparsers(metavar="ACTION", required=True)
+    _add(queues, "list", "queue.show_list", "a line for each queue", shared)
+    get = _add(queues, "get", "queue.show_one", "one queue in full", shared)
+    get.add_argument("name", metavar="NAME")
+    _add(queues, "tree", "queue.show_tree", "who stands under whom", shared)
+
+    _add(top, "status", "status.show", "whether the loop turns; exit code 1 if something is wrong", shared)
+
+    audit = top.add_parser("audit", help="the logs of all events and decisions")
+    audits = audit.add_subparsers(metavar="ACTION", required=True)
+    tail = _add(audits, "tail", "audit.show_tail", "the last records of both logs, a line each", shared)
+    tail.add_argument("-f", "--follow", action="store_true", help="go on as records arrive, until Ctrl-C")
+    tail.add_argument(
+        "-n", type=_number_of_lines, default=20, metavar="N", help="so many at first (default: 20)"
+    )
+    only = tail.add_mutually_exclusive_group()
+    only.add_argument("--events", action="store_true", help="only what the scheduler was told")
+    only.add_argument("--decisions", action="store_true", help="only what it decided")
+    tail.add_argument("--ticks", action="store_true", help="the ticks of time too, one a second")
+
+    summary = "what could not be read and was set aside: whence, why, and the original"
+    dead = _add(audits, "dead-letters", "audit.show_dead_letters", summary, shared)
+    dead.add_argument("-n", type=_number_of_lines, default=20, metavar="N", help="so many of each log's")
+    return parser, frozenset(top.choices)
+
+
+def _add(
+    to: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    command: str,
+    summary: str,
+    shared: argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    added = to.add_parser(name, help=summary, description=summary, parents=[shared])
+    added.set_defaults(command=command)
+    return added
+
+
+def _epilog() -> str:
+    others = extensions.names()
+    installed = f"Installed beside it, as `sluice NAME`: {', '.join(others)}. " if others else ""
+    return installed + _EPILOG
+
+
+def _number_of_lines(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no number of lines: write 0 or more")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

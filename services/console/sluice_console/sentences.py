@@ -1,0 +1,113 @@
+"""Events in words. A decision brings its own sentence; an event says what it tells the scheduler."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from sluice.events import (
+    ConfigEvent,
+    Event,
+    NamespaceEvent,
+    NodeEvent,
+    ObjectEvent,
+    OutcomeEvent,
+    PodEvent,
+    PoolEvent,
+    PriorityClassEvent,
+    QueueEvent,
+    RebuildEvent,
+    SyncEvent,
+    UnmanagedEvent,
+)
+
+from sluice_console import wording
+
+
+def reason_of(event: Event) -> str:
+    """A word, as a decision's reason is one."""
+    match event:
+        case ObjectEvent():
+            return event.change
+        case OutcomeEvent():
+            return event.result
+        case SyncEvent():
+            return event.phase
+        case _:
+            return event.type
+
+
+def sentence_of(event: Event) -> str:
+    if isinstance(event, ObjectEvent) and event.change == "DELETED":
+        return "is gone"
+    return _says(event)
+
+
+@singledispatch
+def _says(event: Event) -> str:
+    return ""
+
+
+@_says.register
+def _(event: PodEvent) -> str:
+    pod, asks = event.pod, wording.amounts(event.pod.requests)
+    going = ", being deleted" if pod.deleting else ""
+    if pod.finished:
+        return f"{pod.phase}: its account is closed, {asks} given back"
+    if pod.gated:
+        return f"waits behind the gate for {asks}{going}"
+    return f"open, {f'on {pod.node}, ' if pod.node else ''}{pod.phase}, holds {asks}{going}"
+
+
+@_says.register
+def _(event: NodeEvent) -> str:
+    able = "" if event.node.schedulable else "; takes no pods now"
+    return f"offers {wording.amounts(event.node.allocatable)}{able}"
+
+
+@_says.register
+def _(event: NamespaceEvent) -> str:
+    bound = f"bound to queue {event.queue}" if event.queue else "bound to no queue"
+    return f"managed, {bound}" if event.managed else "not managed"
+
+
+@_says.register
+def _(event: PriorityClassEvent) -> str:
+    return f"value {event.value}"
+
+
+@_says.register
+def _(event: QueueEvent) -> str:
+    return event.queue.problem or f"weight {event.queue.weight}"
+
+
+@_says.register
+def _(event: PoolEvent) -> str:
+    labels = ", ".join(f"{key}={value}" for key, value in event.pool.node_selector.items())
+    return event.pool.problem or f"nodes with {labels or 'any labels'}"
+
+
+@_says.register
+def _(event: UnmanagedEvent) -> str:
+    held = wording.count(event.pods, "unmanaged pod")
+    return f"{held} in pool {event.pool}: {wording.amounts(event.requests)}"
+
+
+@_says.register
+def _(event: SyncEvent) -> str:
+    asked = f", as decision #{event.request} asked" if event.request else ""
+    return f"list of kind {event.kind} at resourceVersion {event.resource_version}{asked}"
+
+
+@_says.register
+def _(event: OutcomeEvent) -> str:
+    return event.message
+
+
+@_says.register
+def _(event: ConfigEvent) -> str:
+    return f"policy {event.config.policy}, clusters {', '.join(event.config.clusters)}"
+
+
+@_says.register
+def _(event: RebuildEvent) -> str:
+    return f"the ledger of cell {event.config.cell} begins anew: {event.reason}"

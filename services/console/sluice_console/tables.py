@@ -1,0 +1,189 @@
+"""Queues on a terminal: a table, one in full, the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+from sluice.values import Resources
+
+from sluice_console import wording
+from sluice_console.views import ConditionView, Figures, QueueView, roots_first
+
+_NOT_YET = "not reported yet"
+
+
+def show_list(console: Console, views: Sequence[QueueView]) -> None:
+    table = plain_table()
+    cells = {view.cell for view in views}
+    headers = [
+        "QUEUE",
+        "WEIGHT",
+        "SHARE",
+        "OF",
+        "USAGE",
+        "DEMAND",
+        "FAIR SHARE",
+        "PENDING",
+        "RUNNING",
+        "CONDITIONS",
+    ]
+    for header in [*headers, "CELL"] if len(cells) > 1 else headers:
+        is_number = header in ("WEIGHT", "SHARE", "PENDING", "RUNNING")
+        table.add_column(header, justify="right" if is_number else "left", overflow="fold")
+    for view in views:
+        row = [view.name, str(view.weight), *_cells(view), _concerns(view)]
+        table.add_row(*map(escape, [*row, view.cell] if len(cells) > 1 else row))
+    console.print(table)
+    tell_concerns(console, views)
+
+
+def tell_concerns(console: Console, views: Sequence[QueueView]) -> None:
+    """Each thing that somebody should look at, in its own sentence."""
+    for view in views:
+        for condition in view.concerns:
+            console.print(
+                Text.assemble(
+                    (f"{view.name}: ", "bold"), (f"{_word(condition)}: ", "red"), condition.message
+                ),
+                soft_wrap=True,
+            )
+
+
+def show_queue(
+    console: Console, view: QueueView, *, below: Sequence[str], namespaces: Sequence[str], capacity: Resources
+) -> None:
+    facts = view.facts
+    lines = {
+        "cell": view.cell,
+        "parent": view.parent or "none: a root",
+        "below it": ", ".join(below) or "none",
+        "weight": str(view.weight),
+        "guaranteed": _bounds(facts["guaranteed"], facts["guaranteed_by_pool"]),
+        "limit": _bounds(facts["limit"], facts["limit_by_pool"]),
+        "ordering": facts["ordering"],
+        "policy": facts["policy"] or "its parent's, at a root the cell's",
+        "reclaim": _reclaim(facts),
+        "preemption": facts["preemption"],
+        "namespaces": ", ".join(namespaces) or "none is bound to it",
+    }
+    if figures := view.figures:
+        of = f" of {figures.dominant_resource}, by weight" if figures.dominant_resource else ""
+        lines["share"] = f"{figures.dominant_share}{of}"
+        lines["pods"] = f"{figures.pending} pending, {figures.running} running"
+    grid = plain_table(show_header=False)
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, value in lines.items():
+        grid.add_row(name, escape(value))
+    console.print(Text(f"queue {view.name}", style="bold"))
+    console.print(grid)
+    console.print()
+    if figures is None:
+        console.print(f"{_NOT_YET}: see `sluice status`")
+        return
+    console.print(_amounts_table(figures, capacity))
+    console.print()
+    console.print(_conditions_table(figures.conditions))
+
+
+def show_tree(console: Console, views: Sequence[QueueView]) -> None:
+    roots: list[Tree] = []
+    path: list[Tree] = []  # from a root down to where the next queue hangs
+    for depth, view in roots_first(views):
+        del path[depth:]
+        label = _label(view)
+        path.append(path[-1].add(label) if path else Tree(label, guide_style="dim"))
+        if not depth:
+            roots.append(path[0])
+    for root in roots:
+        console.print(root, soft_wrap=True)
+
+
+def plain_table(*, show_header: bool = True) -> Table:
+    """Columns and nothing else: reads as well in a file as on a terminal."""
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="bold")
+
+
+def _cells(view: QueueView) -> list[str]:
+    figures = view.figures
+    if figures is None:
+        return ["-"] * 5 + ["-", "-"]
+    return [
+        figures.dominant_share,
+        figures.dominant_resource or "-",
+        wording.amounts(figures.usage),
+        wording.amounts(figures.demand),
+        wording.amounts(figures.fair_share),
+        str(figures.pending),
+        str(figures.running),
+    ]
+
+
+def _concerns(view: QueueView) -> str:
+    if view.figures is None:
+        return _NOT_YET
+    return ", ".join(map(_word, view.concerns)) or "-"
+
+
+def _word(condition: ConditionView) -> str:
+    return condition.type if condition.status == "True" else f"not {condition.type}"
+
+
+def _label(view: QueueView) -> Text:
+    label = Text.assemble((view.name, "bold"), (f"  weight {view.weight}", "dim"))
+    figures = view.figures
+    if figures is None:
+        return label.append(f"  {_NOT_YET}", "yellow")
+    label.append(f"  share {figures.dominant_share}", "cyan")
+    if figures.dominant_resource:
+        label.append(f" of {figures.dominant_resource}", "dim")
+    label.append(f"  {figures.running} running, {figures.pending} pending")
+    if figures.usage:
+        label.append(f"  {wording.amounts(figures.usage)}", "dim")
+    for condition in view.concerns:
+        label.append(f"  {_word(condition)}: {condition.message}", "red")
+    return label
+
+
+def _amounts_table(figures: Figures, capacity: Resources) -> Table:
+    """A row a resource. What is reported without a pool stands in a row of its own."""
+    table = plain_table()
+    for header in ("RESOURCE", "USAGE", "DEMAND", "FAIR SHARE", "CAPACITY"):
+        table.add_column(header, justify="left" if header == "RESOURCE" else "right")
+    columns = (figures.usage, figures.demand, figures.fair_share, capacity)
+    for key in sorted({key for column in columns[:3] for key in column}):
+        resource = wording.split(key)[1]
+        shown = (wording.amount(resource, column[key]) if key in column else "-" for column in columns)
+        table.add_row(escape(key), *shown)
+    return table
+
+
+def _conditions_table(conditions: Sequence[ConditionView]) -> Table:
+    table = plain_table()
+    for header in ("CONDITION", "STATUS", "SINCE", "MESSAGE"):
+        table.add_column(header, overflow="fold")
+    for condition in conditions:
+        table.add_row(
+            Text(condition.type, style="red" if condition.matters else ""),
+            condition.status,
+            wording.date_time(condition.since_ms),
+            escape(condition.message) or "as expected",
+        )
+    return table
+
+
+def _bounds(amounts: Mapping[str, str], by_pool: Mapping[str, Mapping[str, str]]) -> str:
+    words = [f"{resource} {text}" for resource, text in amounts.items()]
+    words += [f"{pool}/{resource} {text}" for pool, own in by_pool.items() for resource, text in own.items()]
+    return ", ".join(words) or "nothing"
+
+
+def _reclaim(facts: Mapping[str, object]) -> str:
+    if not facts["reclaim"]:
+        return "off"
+    return f"on, grace {facts['grace_ms']} ms, not before {facts['minimum_run_ms']} ms of running"

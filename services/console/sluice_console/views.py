@@ -1,0 +1,186 @@
+"""What the ledger says of queues, in the shape in which people ask for it. Pure: entities in, views out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice.values import Resources
+from sluice.vocabulary import DEFAULT_CELL
+
+from sluice_console.redis_reader import Entity, Snapshot
+
+#: What `queue_views` reads of a ledger.
+KINDS: Final = ("cell", "queue", "report", "resourcepool")
+#: And what shows a queue's namespaces.
+NAMESPACES: Final = "namespace"
+
+_AS_EXPECTED: Final = "AsExpected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionView:
+    type: str
+    status: str
+    reason: str
+    message: str
+    since_ms: int
+
+    @property
+    def matters(self) -> bool:
+        return self.reason != _AS_EXPECTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A queue's status as the scheduler last reported it. Amounts are in base units, by `pool/resource`."""
+
+    usage: Resources
+    demand: Resources
+    fair_share: Resources
+    dominant_share: str  # weighted
+    dominant_resource: str
+    pending: int
+    running: int
+    conditions: tuple[ConditionView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    name: str
+    cell: str
+    facts: Mapping[str, Any]  # the spec, after validation
+    figures: Figures | None  # None: not reported yet
+
+    @property
+    def parent(self) -> str:
+        return str(self.facts["parent"])
+
+    @property
+    def weight(self) -> int:
+        return int(self.facts["weight"])
+
+    @property
+    def concerns(self) -> tuple[ConditionView, ...]:
+        """Conditions that somebody should look at."""
+        return tuple(c for c in self.figures.conditions if c.matters) if self.figures else ()
+
+
+def queue_views(snapshots: Sequence[Snapshot]) -> list[QueueView]:
+    """Every Queue once, in its own cell, by name. Each cell's ledger knows the Queues of all."""
+    found: dict[str, QueueView] = {}
+    for snapshot in snapshots:
+        queues = {q["name"]: q for q in snapshot.of("queue") if q["cluster"] == snapshot.home}
+        reports = {report["about"]: report for report in snapshot.of("report")}
+        for name, queue in queues.items():
+            report = reports.get(f"queue/{name}")
+            own_cell = _cell_of(name, queues)
+            if report or own_cell == snapshot.cell or name not in found:
+                found[name] = QueueView(
+                    name=name,
+                    cell=own_cell,
+                    facts=queue["facts"],
+                    figures=_figures(report) if report else None,
+                )
+    return [found[name] for name in sorted(found)]
+
+
+def roots_first(views: Sequence[QueueView]) -> Iterator[tuple[int, QueueView]]:
+    """Each queue after the one above it, with its depth. What stands under nobody known is a root."""
+    by_parent: dict[str, list[QueueView]] = {}
+    names = {view.name for view in views}
+    for view in views:
+        by_parent.setdefault(view.parent if view.parent in names else "", []).append(view)
+    shown: set[str] = set()
+
+    def walk(children: Iterable[QueueView], depth: int) -> Iterator[tuple[int, QueueView]]:
+        for view in children:
+            if view.name not in shown:
+                shown.add(view.name)
+                yield depth, view
+                yield from walk(by_parent.get(view.name, ()), depth + 1)
+
+    yield from walk(by_parent.get("", ()), 0)
+    yield from walk(views, 0)  # those that run in a circle reach no root
+
+
+def namespaces_of(queue: str, snapshots: Iterable[Snapshot]) -> list[str]:
+    """The namespaces that are bound to a queue, by cluster where it is not the cell's home."""
+    return sorted(
+        {
+            n["name"] if n["cluster"] == snapshot.home else f"{n['cluster']}/{n['name']}"
+            for snapshot in snapshots
+            for n in snapshot.of(NAMESPACES)
+            if n["managed"] and n["queue"] == queue
+        }
+    )
+
+
+def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
+    """What the pools of all cells can hold, by `pool/resource`."""
+    return {
+        f"{report['about'].partition('/')[2]}/{resource}": amount
+        for snapshot in snapshots
+        for report in snapshot.of("report")
+        if report["about"].startswith("resourcepool/")
+        for resource, amount in report["figures"]["capacity"].items()
+    }
+
+
+def as_json(view: QueueView) -> dict[str, Any]:
+    """With the names that a Queue's status has, but amounts as numbers in base units."""
+    shown: dict[str, Any] = {
+        "name": view.name,
+        "cell": view.cell,
+        "parent": view.parent,
+        "weight": view.weight,
+        "reported": view.figures is not None,
+    }
+    if figures := view.figures:
+        shown |= {
+            "dominantShare": figures.dominant_share,
+            "dominantResource": figures.dominant_resource,
+            "usage": figures.usage,
+            "demand": figures.demand,
+            "fairShare": figures.fair_share,
+            "pending": figures.pending,
+            "running": figures.running,
+            "conditions": [
+                {
+                    "type": c.type,
+                    "status": c.status,
+                    "reason": c.reason,
+                    "message": c.message,
+                    "sinceMs": c.since_ms,
+                }
+                for c in figures.conditions
+            ],
+        }
+    return shown
+
+
+def _figures(report: Entity) -> Figures:
+    figures = report["figures"]
+    return Figures(
+        usage=figures["usage"],
+        demand=figures["demand"],
+        fair_share=figures["fair_share"],
+        dominant_share=figures["dominant_share"],
+        dominant_resource=figures["dominant_resource"],
+        pending=figures["pending"],
+        running=figures["running"],
+        conditions=tuple(ConditionView(**condition) for condition in report["conditions"]),
+    )
+
+
+def _cell_of(name: str, queues: Mapping[str, Entity]) -> str:
+    """The cell of the root above; queues that run in a circle have none, and count with the default."""
+    above: set[str] = set()
+    while name in queues and name not in above:
+        above.add(name)
+        facts = queues[name]["facts"]
+        if not facts["parent"]:
+            return str(facts["cell"] or DEFAULT_CELL)
+        name = facts["parent"]
+    return DEFAULT_CELL

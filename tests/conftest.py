@@ -1,0 +1,55 @@
+"""Fixtures for all tests: real servers, and the seed that a random test ran with."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from sluice_local import Stack
+
+#: Endpoints that a developer's shell may have exported; tests use them only where they were asked to.
+GIVEN = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
+
+
+def pytest_report_header() -> str:
+    return f"seed: {seed_of_this_run()} (SLUICE_TEST_SEED repeats it)"
+
+
+def seed_of_this_run() -> int:
+    """One seed for the whole run, printed in the header and given again through the environment."""
+    return int(os.environ.setdefault("SLUICE_TEST_SEED", str(random.SystemRandom().randrange(2**31))))
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    return random.Random(seed_of_this_run())
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Kafka, Redis and an API server, shared by tests that leave them as they found them."""
+    import containers
+
+    with containers.servers() as given, pytest.MonkeyPatch.context() as patch:
+        for name, value in given.items():
+            patch.setenv(name, value)
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        stack = Stack("shared", without=("kube-controller-manager", "kube-scheduler", "kwok"), say=print)
+        stack.up()
+        yield stack
+        stack.down(purge=True)
+
+
+@pytest.fixture(scope="module")
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A whole stack of a module's own, to kill parts of."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        for name in (*GIVEN, "SLUICE_STACK"):
+            patch.delenv(name, raising=False)
+        stack = Stack("own", say=print)
+        stack.up()
+        yield stack
+        stack.down(purge=True)

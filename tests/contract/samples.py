@@ -1,0 +1,264 @@
+"""One record of every type with every field filled. `python tests/contract/samples.py` keeps the new ones.
+
+A golden file that was part of a release is never written again: what was once in a log must be read for ever.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sluice.codec import DECISIONS, EVENTS, RECORD_VERSION, Message
+from sluice.decisions import (
+    Admit,
+    Condition,
+    Decision,
+    Evict,
+    Fence,
+    LabelNamespace,
+    Notice,
+    ReportPool,
+    ReportQueue,
+    Resync,
+)
+from sluice.events import (
+    CellConfig,
+    ConfigEvent,
+    Event,
+    NamespaceEvent,
+    NodeEvent,
+    NodeFacts,
+    OutcomeEvent,
+    PodEvent,
+    PodFacts,
+    PoolEvent,
+    PoolFacts,
+    PriorityClassEvent,
+    QueueEvent,
+    QueueFacts,
+    RebuildEvent,
+    SyncEvent,
+    TickEvent,
+    UnmanagedEvent,
+)
+from sluice.values import Epoch, LabelRequirement, NamespaceSelector
+
+GOLDEN = Path(__file__).parent / "golden"
+EPOCH = Epoch(1, 4711)
+_NOW_MS = 1_767_225_600_123
+_CLUSTER = "earth"
+_UID = "0b1e2d3c-4f5a-6789-abcd-ef0123456789"
+_CONFIG = CellConfig(
+    cell="default", clusters=("earth", "mars"), kinds=("pod", "queue"), policy="drf", core_version=1
+)
+
+
+def _object(name: str, *, namespace: str = "", change: str = "MODIFIED") -> dict[str, Any]:
+    return {
+        "time_ms": _NOW_MS,
+        "cluster": _CLUSTER,
+        "more": True,
+        "change": change,
+        "uid": _UID,
+        "name": name,
+        "namespace": namespace,
+        "resource_version": 123456,
+    }
+
+
+def _decision(seq: int, reason: str, sentence: str) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "cell": "default",
+        "cluster": _CLUSTER,
+        "time_ms": _NOW_MS,
+        "reason": reason,
+        "sentence": sentence,
+    }
+
+
+_ABOUT_POD: dict[str, Any] = {"name": "spark-1-exec-7", "uid": _UID, "namespace": "team-a"}
+_CONDITION = Condition(
+    type="Ready", status="False", reason="ParentMissing", message="Create Queue “root”.", since_ms=_NOW_MS
+)
+
+EVENT_SAMPLES: tuple[Event, ...] = (
+    PodEvent(
+        **_object("spark-1-exec-7", namespace="team-a"),
+        pod=PodFacts(
+            requests={"cpu": 1500, "memory": 939524096, "nvidia.com/gpu": 1},
+            created_ms=_NOW_MS - 1000,
+            queue="team-a-batch",
+            priority=1000,
+            gated=True,
+            decision="1-4711.42",
+            node="node-1",
+            node_selector={"pool": "gpu"},
+            phase="Running",
+            deleting=True,
+        ),
+    ),
+    NodeEvent(
+        **_object("node-1", change="ADDED"),
+        node=NodeFacts(
+            allocatable={"cpu": 8000, "memory": 2**35, "pods": 110}, labels={"pool": "gpu"}, schedulable=False
+        ),
+    ),
+    NamespaceEvent(
+        **_object("team-a"), managed=True, queue="team-a", labels={"sluice.dev/managed": "true", "team": "a"}
+    ),
+    PriorityClassEvent(**_object("high", change="DELETED"), value=-5),
+    QueueEvent(
+        **_object("team-a"),
+        queue=QueueFacts(
+            cell="default",
+            parent="root",
+            weight=3,
+            guaranteed={"cpu": "25%"},
+            limit={"memory": "64Gi"},
+            guaranteed_by_pool={"gpu": {"nvidia.com/gpu": "2"}},
+            limit_by_pool={"gpu": {"nvidia.com/gpu": "50%"}},
+            namespaces=NamespaceSelector(
+                names=("team-a",),
+                requirements=(LabelRequirement(key="team", operator="In", values=("a", "b")),),
+            ),
+            ordering="strictFifo",
+            preemption="lowerPriority",
+            reclaim=False,
+            grace_ms=30_000,
+            minimum_run_ms=60_000,
+            policy="fifo",
+            generation=7,
+            problem="spec.weight: must be 1 or more",
+        ),
+    ),
+    PoolEvent(
+        **_object("gpu"),
+        pool=PoolFacts(cell="default", node_selector={"pool": "gpu"}, generation=2, problem="overlaps"),
+    ),
+    UnmanagedEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        pool="gpu",
+        pods=12,
+        requests={"cpu": 2400, "memory": 2**31},
+    ),
+    SyncEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        phase="END",
+        kind="pod",
+        sync="pod-9",
+        resource_version=123456,
+        request=41,
+    ),
+    TickEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True),
+    OutcomeEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        seq=42,
+        epoch="1-4711",
+        decision="admit",
+        result="Conflict",
+        message="the pod is another one now",
+    ),
+    ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
+    RebuildEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        config=_CONFIG,
+        next_seq=43,
+        reason="Redis lost its data",
+    ),
+)
+
+DECISION_SAMPLES: tuple[Decision, ...] = (
+    Admit(
+        **_decision(42, "WithinShare", "Pod team-a/spark-1-exec-7 fits: team-a has 3 of its 8 cores."),
+        **_ABOUT_POD,
+        queue="team-a",
+        pool="gpu",
+        node_selector={"pool": "gpu"},
+    ),
+    Evict(
+        **_decision(43, "Reclaimed", "Pod team-a/spark-1-exec-7 is taken back for team-b."),
+        **_ABOUT_POD,
+        queue="team-a",
+        deadline_ms=_NOW_MS + 30_000,
+    ),
+    LabelNamespace(
+        **_decision(44, "Selected", "Queue team-a selects namespace team-a."),
+        name="team-a",
+        uid=_UID,
+        namespace="",
+        queue="team-a",
+    ),
+    ReportQueue(
+        **_decision(45, "Tick", "Status of queue team-a."),
+        name="team-a",
+        uid=_UID,
+        namespace="",
+        generation=7,
+        usage={"gpu/cpu": 3000},
+        demand={"gpu/cpu": 5000},
+        fair_share={"gpu/cpu": 4000},
+        dominant_share="0.3750",
+        dominant_resource="gpu/cpu",
+        pending=2,
+        running=3,
+        conditions=(_CONDITION,),
+    ),
+    ReportPool(
+        **_decision(46, "Tick", "Status of pool gpu."),
+        name="gpu",
+        uid=_UID,
+        namespace="",
+        generation=2,
+        nodes=1,
+        capacity={"cpu": 5600},
+        reserved={"cpu": 3000},
+        unmanaged={"cpu": 2400},
+        conditions=(_CONDITION,),
+    ),
+    Notice(
+        **_decision(47, "NoSuchQueue", "Queue team-z does not exist: choose another label."),
+        **_ABOUT_POD,
+        about="pod",
+    ),
+    Fence(**_decision(48, "Rebuild", "Answer when nothing older is in flight.")),
+    Resync(**_decision(49, "Rebuild", "List every kind again.")),
+)
+
+
+def encoded() -> dict[str, Message]:
+    """The samples as messages, by their record's type with family: `event.pod`."""
+    events = {f"event.{e.type}": EVENTS.encode(e, source="sluice/watcher/earth") for e in EVENT_SAMPLES}
+    decisions = {
+        f"decision.{d.type}": DECISIONS.encode(d, source="sluice/scheduler/default", epoch=EPOCH)
+        for d in DECISION_SAMPLES
+    }
+    return events | decisions
+
+
+def main() -> int:
+    for name, message in encoded().items():
+        path = GOLDEN / name / f"v{RECORD_VERSION}.json"
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        golden = {
+            "key": message.key.decode(),
+            "headers": {header: value.decode() for header, value in message.headers},
+            "body": json.loads(message.value),
+        }
+        path.write_text(json.dumps(golden, indent=2, ensure_ascii=False) + "\n")
+        print(f"written: {path.relative_to(GOLDEN.parent)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What anybody can check afterwards: the two topics and the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+from redis import Redis
+from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, UnreadableRecordError, find_header
+from sluice.decisions import Admit, Decision
+from sluice.events import Event, OutcomeEvent
+from sluice.kafka import DEAD_LETTER_PREFIX, LogReader, Received
+from sluice.settings import Settings
+from sluice_local import Stack
+
+CELL = "default"
+
+
+class Audit:
+    def __init__(self, stack: Stack) -> None:
+        endpoints = stack.endpoints
+        self.settings = Settings(
+            kafka=endpoints.kafka,
+            kafka_username=endpoints.kafka_username,
+            kafka_password=endpoints.kafka_password,
+            redis=endpoints.redis,
+        )
+
+    def records(self, topic: str) -> list[Received]:
+        async def read() -> list[Received]:
+            reader = LogReader(self.settings, topic)
+            try:
+                return await reader.tail(0, 10**9)
+            finally:
+                await reader.close()
+
+        return asyncio.run(read())
+
+    def decisions(self) -> list[Decision]:
+        """In order of seq, each once; the same seq with other bytes is the end of all trust."""
+        found: dict[int, tuple[bytes, Decision]] = {}
+        for record in self.records(self.settings.decisions_topic):
+            decision = DECISIONS.decode(record.headers, record.value)
+            assert record.value is not None
+            before = found.setdefault(decision.seq, (record.value, decision))
+            assert before[0] == record.value, f"seq {decision.seq} was published with two contents"
+        assert sorted(found) == list(range(1, len(found) + 1)), "seq has holes"
+        return [found[seq][1] for seq in sorted(found)]
+
+    def epochs(self) -> list[str]:
+        headers = [record.headers for record in self.records(self.settings.decisions_topic)]
+        return [find_header(each, EPOCH_HEADER) or "" for each in headers]
+
+    def events(self) -> list[Event]:
+        """Those that can be read: other tests leave records that can't."""
+        events = []
+        for record in self.records(self.settings.events_topic):
+            with suppress(UnreadableRecordError):
+                events.append(EVENTS.decode(record.headers, record.value))
+        return events
+
+    def dead_letters(self) -> list[Received]:
+        return self.records(DEAD_LETTER_PREFIX + self.settings.events_topic)
+
+    def admitted_twice(self) -> list[str]:
+        """Pods with more admissions than failed outcomes of admissions allow."""
+        admits = [d for d in self.decisions() if isinstance(d, Admit)]
+        failed = {
+            e.seq
+            for e in self.events()
+            if isinstance(e, OutcomeEvent) and e.result not in ("Applied", "AlreadyApplied")
+        }
+        counted = Counter(f"{d.namespace}/{d.name}/{d.uid}" for d in admits if d.seq not in failed)
+        return [pod for pod, count in counted.items() if count > 1]
+
+    def accounts(self, *namespaces: str) -> list[dict[str, Any]]:
+        """Pods' accounts in the ledger that hold something."""
+        rows: dict[bytes, bytes] = Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[assignment]
+        pods = [json.loads(value) for key, value in rows.items() if key.startswith(b"pod/")]
+        return [
+            pod for pod in pods if pod["namespace"] in namespaces and pod["phase"] in ("Assumed", "Holding")
+        ]

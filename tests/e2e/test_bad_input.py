@@ -1,0 +1,138 @@
+"""Bad input gets a clear answer that names the place and the remedy, and everybody else's work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from audit import Audit
+from cluster import Tenants, node, observed, pod, pool, queue
+from cluster_api import eventually, made
+from sluice.codec import EVENTS, Message, find_header
+from sluice.events import TickEvent
+from sluice.kafka import LogWriter
+from sluice.vocabulary import MANAGED_LABEL, QUEUE_LABEL
+from sluice_local import Stack
+
+pytestmark = pytest.mark.e2e
+
+
+def append(audit: Audit, *messages: Message) -> None:
+    async def run() -> None:
+        writer = LogWriter(audit.settings)
+        await writer.append(audit.settings.events_topic, 0, messages)
+        await writer.close()
+
+    asyncio.run(run())
+
+
+def condition(tenants: Tenants, name: str, kind: str) -> Any:
+    conditions = tenants.queue_status(name).get("conditions", [])
+    return next((c for c in conditions if c["type"] == kind), None)
+
+
+def test_unreadable_records_are_set_aside(tenants: Tenants, audit: Audit) -> None:
+    tenants.provide(pool(), node("n0"), queue("ant"))
+    tenants.settle("ant")
+    tick = EVENTS.encode(TickEvent(time_ms=1, cluster="local"), source="test")
+    future = [(k, v.replace(b".v1", b".v99") if k == "ce_type" else v) for k, v in tick.headers]
+    bad = {
+        "no CloudEvent": Message(key=b"", value=b"\x00\xff", headers=[]),
+        "version": Message(key=b"", value=tick.value, headers=future),
+        "not JSON": Message(key=b"", value=b"{{{", headers=tick.headers),
+        "missing field": Message(key=b"", value=b"{}", headers=tick.headers),
+    }
+    before = len(audit.dead_letters())
+    append(audit, *bad.values())
+    assert tenants.submit("ant", pod("behind")).ok
+    eventually(lambda: tenants.phases("ant")["behind"] != "gated", seconds=30)
+    letters = audit.dead_letters()[before:]
+    assert [letter.value for letter in letters] == [message.value for message in bad.values()]
+    errors = [find_header(letter.headers, "sluice_error") or "" for letter in letters]
+    for words, error in zip(
+        ("ce_type is missing", "version '99'", "Invalid JSON", "timeMs"), errors, strict=True
+    ):
+        assert words in error
+
+
+def test_queues_that_cannot_stand_say_why(tenants: Tenants) -> None:
+    tenants.provide(
+        pool(),
+        node("n0"),
+        queue("good"),
+        queue("orphan", parent="nobody"),
+        queue("hen", parent="egg"),
+        queue("egg", parent="hen"),
+    )
+    for name, words in (("orphan", "nobody does not exist"), ("hen", "circle"), ("egg", "circle")):
+        eventually(lambda name=name: condition(tenants, name, "Ready"), seconds=30)
+        found = condition(tenants, name, "Ready")
+        assert found["status"] == "False"
+        assert words in found["message"]
+    tenants.settle("good")
+    assert tenants.submit("good", pod("fine")).ok
+    eventually(lambda: tenants.phases("good")["fine"] != "gated", seconds=30)
+
+
+@pytest.mark.parametrize("weight", [0, -1])
+def test_nonsense_is_refused_at_the_door(tenants: Tenants, weight: int) -> None:
+    path = "/apis/sluice.dev/v1alpha1/queues"
+    assert tenants.api.create(path, queue("bad", weight=weight)).status == 422
+    answer = tenants.api.create(path, queue("bad", limit={"cpu": "-4"}))
+    assert answer.status == 422
+    assert "spec.limit" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("binding", "words"), [("ghost", "ghost, which does not exist"), ("other", "does not select namespace")]
+)
+def test_a_binding_that_does_not_count(tenants: Tenants, binding: str, words: str) -> None:
+    tenants.provide(pool(), node("n0"), queue("other", namespaces={"names": ["elsewhere"]}), queue("good"))
+    tenants.settle("good")
+    labels = {MANAGED_LABEL: "true", QUEUE_LABEL: binding}
+    made(tenants.api.create("/api/v1/namespaces", {"metadata": {"name": "lost", "labels": labels}}))
+    tenants.settled.append("lost")
+    eventually(lambda: tenants.api.get("/api/v1/namespaces/lost/serviceaccounts/default").ok)
+    assert tenants.submit("lost", pod("waits")).ok
+    eventually(lambda: any(words in note for note in notices(tenants, "lost")), seconds=30)
+    assert tenants.submit("good", pod("fine")).ok
+    eventually(lambda: tenants.phases("good")["fine"] != "gated", seconds=30)
+    assert tenants.phases("lost")["waits"] == "gated"
+    if binding == "ghost":  # the remedy that the notice names
+        tenants.provide(queue("ghost", namespaces={"names": ["lost"]}))
+        eventually(lambda: tenants.phases("lost")["waits"] != "gated", seconds=30)
+
+
+def notices(tenants: Tenants, namespace: str) -> list[str]:
+    events = made(tenants.api.get("/apis/events.k8s.io/v1/events"))["items"]
+    return [e.get("note", "") for e in events if e.get("regarding", {}).get("name") == namespace]
+
+
+def test_a_pod_that_got_round_the_policies_is_counted_and_reported(tenants: Tenants, running: Stack) -> None:
+    tenants.provide(pool(), node("n0", cpu="2"), queue("ant"))
+    tenants.settle("ant")
+    policy = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/sluice-gate"
+    binding = made(tenants.api.get(policy))
+    tenants.api.delete(policy)
+    try:
+        eventually(lambda: not _is_born_gated(tenants), seconds=30)
+    finally:
+        fresh = {"metadata": {"name": binding["metadata"]["name"]}, "spec": binding["spec"]}
+        made(tenants.api.create(policy.rpartition("/")[0], binding | fresh))
+        eventually(lambda: _is_born_gated(tenants), seconds=30)
+    with observed(running.endpoints, "ant"):
+        eventually(lambda: (condition(tenants, "ant", "Bypassed") or {}).get("status") == "True", seconds=30)
+        assert "did not admit" in condition(tenants, "ant", "Bypassed")["message"]
+        assert tenants.queue_status("ant")["running"] >= 1
+
+
+def _is_born_gated(tenants: Tenants) -> bool:
+    """Creates a pod to see; one that is born gated is taken away again."""
+    obj = pod("", generateName="probe-")
+    del obj["metadata"]["name"]
+    created = made(tenants.submit("ant", obj))
+    if created["spec"].get("schedulingGates"):
+        tenants.delete("ant", created["metadata"]["name"])
+        return True
+    return False

@@ -1,0 +1,100 @@
+"""Both logs as one: a readable line for each record, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import pytest
+from console_records import NOON_MS, admit, lines, pod, received
+from contract.samples import DECISION_SAMPLES, EVENT_SAMPLES
+from sluice.codec import DECISIONS, EVENTS
+from sluice.decisions import Decision
+from sluice.events import Event, OutcomeEvent, TickEvent
+from sluice.kafka import Received
+from sluice_console.lines import Line, LogLines, merged
+
+
+def words(line: Line) -> str:
+    return " ".join(line.as_text().plain.split())
+
+
+def test_a_decision_says_when_which_about_what_and_why() -> None:
+    (line,) = lines(admit(7))
+    assert words(line) == "12:00:00.000 decision #7 admit pod/ns/p Fits: fits into pool default"
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({"gated": True}, "waits behind the gate for cpu 0.5, memory 1Gi"),
+        ({"node": "n1", "phase": "Running"}, "open, on n1, Running, holds cpu 0.5, memory 1Gi"),
+        ({"phase": "Succeeded"}, "Succeeded: its account is closed, cpu 0.5, memory 1Gi given back"),
+        ({"gated": True, "deleting": True}, "waits behind the gate for cpu 0.5, memory 1Gi, being deleted"),
+    ],
+)
+def test_an_event_says_what_it_tells_the_scheduler(facts: dict[str, object], sentence: str) -> None:
+    (line,) = lines(pod(**facts))
+    assert words(line) == f"12:00:00.000 event @0 pod pod/ns/p MODIFIED: {sentence}"
+
+
+def test_an_outcome_names_the_decision_that_it_answers() -> None:
+    (line,) = lines(
+        OutcomeEvent(
+            time_ms=NOON_MS,
+            cluster="home",
+            seq=7,
+            epoch="1-9",
+            decision="admit",
+            result="Conflict",
+            message="the gate was opened by somebody else",
+        )
+    )
+    assert words(line) == (
+        "12:00:00.000 event @0 outcome answers #7 Conflict: the gate was opened by somebody else"
+    )
+
+
+@pytest.mark.parametrize("record", [*EVENT_SAMPLES, *DECISION_SAMPLES], ids=lambda record: record.type)
+def test_every_record_has_a_line_and_loses_nothing_as_json(record: Event | Decision) -> None:
+    (line,) = lines(record)
+    assert len(line.as_text().plain.splitlines()) == 1
+    again = orjson.dumps(line.as_json()["record"])
+    codec = EVENTS if isinstance(record, Event) else DECISIONS
+    assert codec.decode_as(codec.ce_type(record.type), again) == record
+
+
+@pytest.mark.parametrize(
+    ("headers", "value"),
+    [
+        ([], b"{}"),
+        ([("ce_type", b"dev.sluice.event.pod.v1"), ("ce_time", b"2025-06-16T12:00:00Z")], b"\xff"),
+        ([("ce_type", b"dev.sluice.event.pod.v9"), ("ce_time", b"yesterday")], None),
+    ],
+)
+def test_what_cannot_be_read_is_shown_as_such_and_is_not_the_end(
+    headers: list[tuple[str, bytes]], value: bytes | None
+) -> None:
+    unreadable = Received(partition=0, offset=1, key=None, value=value, headers=headers)
+    log = LogLines("event")
+    first, second, third = log.of([received(pod()), unreadable, received(pod(), 2)])
+    assert words(second).startswith("12:00:00.000 event @1 unreadable: ")
+    assert second.as_json()["error"] == second.error
+    assert not first.error
+    assert not third.error
+
+
+def test_causes_stand_before_their_effects_and_each_log_keeps_its_order() -> None:
+    events = lines(
+        pod(NOON_MS), pod(NOON_MS + 50), pod(NOON_MS + 20), TickEvent(time_ms=NOON_MS + 90, cluster="c")
+    )
+    # Decided when the cell's time, the largest seen, was that of the second event.
+    decisions = lines(admit(1, NOON_MS), admit(2, NOON_MS + 50))
+    assert order(merged([events, decisions])) == ["@0", "#1", "@1", "@2", "#2", "@3"]
+
+
+def order(merged_lines: object) -> Sequence[str]:
+    return [
+        f"#{line.seq}" if line.source == "decision" else f"@{line.offset}"
+        for line in merged_lines  # type: ignore[attr-defined]
+    ]

@@ -1,0 +1,133 @@
+"""`sluice status` says whether the loop turns, and where to look when it does not."""
+
+from __future__ import annotations
+
+import pytest
+from console_ledgers import NOW_MS, cluster, queue, report, snapshot
+from console_records import admit, lines
+from sluice.decisions import Decision, Evict, Fence, Resync
+from sluice.events import Event, OutcomeEvent, TickEvent
+from sluice_console.health import CellStatus, judge
+from sluice_console.lines import Line
+from sluice_console.redis_reader import Entity, Snapshot
+from sluice_console.topics import Bounds
+
+LONG_AGO_MS = NOW_MS - 60_000
+
+
+def tick(time_ms: int = NOW_MS - 500) -> TickEvent:
+    return TickEvent(time_ms=time_ms, cluster="home")
+
+
+def answer(seq: int, time_ms: int = NOW_MS - 400) -> OutcomeEvent:
+    return OutcomeEvent(
+        time_ms=time_ms, cluster="home", seq=seq, epoch="1-42", decision="admit", result="Applied"
+    )
+
+
+def judged(
+    ledger: Snapshot | None = None,
+    *,
+    end: int = 10,
+    events: tuple[Event, ...] = (tick(LONG_AGO_MS), tick()),
+    decisions: tuple[Decision, ...] = (),
+    unreadable: Line | None = None,
+) -> CellStatus:
+    return judge(
+        ledger or snapshot(("cluster", cluster())),
+        partition=0,
+        events=Bounds(0, end),
+        recent_events=[*(lines(*events) if events else ()), *([unreadable] if unreadable else ())],
+        recent_decisions=lines(*decisions) if decisions else (),
+        now_ms=NOW_MS + 100,
+    )
+
+
+def test_a_loop_that_turns_has_no_problems() -> None:
+    status = judged(
+        snapshot(
+            ("cluster", cluster()),
+            ("queue", queue("root")),
+            ("queue", queue("leaf", parent="root")),
+            ("report", report("root", pending=3, running=2)),
+            ("report", report("leaf", pending=3, running=2)),
+        ),
+        events=(tick(LONG_AGO_MS), tick(), answer(4)),
+        decisions=(admit(4, LONG_AGO_MS + 1),),
+    )
+    assert status.problems == []
+    assert (status.lag, status.decided, status.published) == (0, 4, 4)
+    assert (status.queues, status.pending, status.running) == (2, 3, 2), "an inner queue's figures are sums"
+    assert status.as_json()["clusters"][0]["heardMs"] == 600
+
+
+@pytest.mark.parametrize(
+    ("entity", "step"),
+    [
+        (cluster(live=False, resync=0, fence=7), "its actuator's answer to fence #7"),
+        (cluster(live=False, resync=8, synced=["node"]), "asked for by #8 (listed so far: node)"),
+    ],
+)
+def test_a_cluster_that_is_not_live_says_what_it_waits_for(entity: Entity, step: str) -> None:
+    (problem,) = judged(snapshot(("cluster", entity))).problems
+    assert step in problem
+
+
+@pytest.mark.parametrize(("events", "since"), [((), "lately"), ((tick(LONG_AGO_MS), answer(1)), "for 60 s")])
+def test_a_silent_watcher_is_missed(events: tuple[Event, ...], since: str) -> None:
+    (problem,) = judged(events=events).problems
+    assert problem.startswith(f"the watcher of cluster home has written nothing {since}")
+
+
+def test_decisions_that_nobody_answers_are_missed_but_not_what_is_still_on_its_way() -> None:
+    def evict(seq: int, deadline_ms: int) -> Evict:
+        return Evict(
+            seq=seq,
+            cell="default",
+            cluster="home",
+            time_ms=LONG_AGO_MS + 20,
+            reason="Reclaim",
+            sentence="",
+            name="p",
+            namespace="ns",
+            uid="u",
+            queue="q",
+            deadline_ms=deadline_ms,
+        )
+
+    about = {"cell": "default", "cluster": "home", "time_ms": LONG_AGO_MS + 10, "reason": "", "sentence": ""}
+    status = judged(
+        events=(tick(LONG_AGO_MS), answer(2), tick()),
+        decisions=(
+            admit(1, LONG_AGO_MS - 10),  # its answer may stand further back than what was read
+            Fence(seq=2, **about),  # type: ignore[arg-type]
+            Resync(seq=3, **about),  # type: ignore[arg-type]
+            evict(4, deadline_ms=NOW_MS + 30_000),
+            evict(5, deadline_ms=0),
+        ),
+    )
+    assert status.clusters[0].unanswered == 1
+    (problem,) = status.problems
+    assert problem.startswith("the actuator of cluster home owes 1 answer, the oldest for 60 s")
+
+
+def test_a_scheduler_that_stands_still_is_missed() -> None:
+    ledger = snapshot(("cluster", cluster()), next_seq=9, published=5)
+    stale = {"time_ms": LONG_AGO_MS, "config": ledger.about["config"]}
+    ledger = Snapshot(
+        cell=ledger.cell, position=ledger.position, entities={**ledger.entities, "cell": (stale,)}
+    )
+    behind, outbox = judged(ledger, end=250).problems
+    assert behind.startswith("the scheduler is 240 records behind")
+    assert outbox.startswith("4 decisions in the outbox")
+
+
+def test_a_log_that_ends_before_the_ledger_was_lost() -> None:
+    (problem,) = judged(end=3).problems
+    assert "Kafka was lost or made anew" in problem
+
+
+def test_unreadable_records_are_told() -> None:
+    broken = Line(source="event", offset=3, time_ms=NOW_MS, headers={}, error="no idea")
+    (problem,) = judged(unreadable=broken).problems
+    assert problem.startswith("1 recent record can't be read")

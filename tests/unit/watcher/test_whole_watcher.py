@@ -1,0 +1,230 @@
+"""The whole watcher between a fake cluster and a fake log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import orjson
+import pytest
+from fakes.cluster import FakeCluster
+from fakes.log import FakeLog
+from samples_of_objects import container
+from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent
+from sluice.settings import Settings
+from sluice_watcher.kinds import watched_kinds
+from sluice_watcher.main import Watcher
+
+PATHS = {kind.type: kind.path for kind in watched_kinds({})}
+MANAGED = {"sluice.dev/managed": "true"}
+
+
+class World:
+    """Two cells on partitions 0 and 3; names of pods say what tests want to know of them."""
+
+    def __init__(self) -> None:
+        self.settings = Settings(cluster="east", cells={"one": 0, "two": 3})
+        self.cluster = FakeCluster(*PATHS.values())
+        self.log = FakeLog()
+        self.watcher = Watcher(self.settings, cluster=self.cluster, writer=self.log)
+
+    def put(self, kind: str, name: str, namespace: str = "", **parts: Any) -> None:
+        self.cluster.put(PATHS[kind], name, namespace, **parts)
+
+    def put_namespace(self, name: str, queue: str = "") -> None:
+        labels = MANAGED | ({"sluice.dev/queue": queue} if queue else {})
+        self.put("namespace", name, metadata={"labels": labels})
+
+    def put_pod(self, name: str, namespace: str, *, node: str = "", requests: str = "1") -> None:
+        spec = {"containers": [container(cpu=requests)], "nodeName": node}
+        self.put("pod", name, namespace, spec=spec, status={"phase": "Running"})
+
+    def put_node(self, name: str, **labels: str) -> None:
+        self.put("node", name, metadata={"labels": labels}, spec={}, status={"allocatable": {"cpu": "4"}})
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        running = asyncio.create_task(self.watcher.run())
+        await self.settle()
+        assert not running.done(), running.exception()
+        yield
+        await self.settle()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    async def settle(self) -> None:
+        for _ in range(400):
+            await asyncio.sleep(0)
+
+    def events(self, cell: str) -> list[Event]:
+        return self.log.events(self.settings.events_topic, self.settings.cells[cell])
+
+    def told(self, cell: str, *kinds: str) -> list[str]:
+        """Records of these kinds, in words."""
+        return [words for event in self.events(cell) if (words := in_words(event, kinds))]
+
+    def forget_log(self) -> None:
+        self.log.messages.clear()
+
+
+def in_words(event: Event, kinds: Iterable[str]) -> str:
+    match event:
+        case SyncEvent() if event.kind in kinds:
+            return event.phase
+        case ObjectEvent() if event.type in kinds:
+            return f"{event.change} {event.name}"
+        case _:
+            return ""
+
+
+@pytest.fixture
+def world() -> World:
+    """Queue `a` leads to cell one, `b` to cell two; each has a namespace, a pool and a node."""
+    world = World()
+    for queue, cell in (("a", "one"), ("b", "two")):
+        world.put("queue", queue, spec={"cell": cell})
+        world.put("resourcepool", f"pool-{queue}", spec={"cell": cell, "nodeSelector": {"pool": queue}})
+        world.put_namespace(f"team-{queue}", queue)
+        world.put_node(f"node-{queue}", pool=queue)
+    return world
+
+
+async def test_at_the_start_every_kind_is_listed_and_routes_come_first(world: World) -> None:
+    world.put_pod("pod-a", "team-a")
+    async with world.watching():
+        assert world.watcher.unready() == ""
+        assert world.cluster.lists == list(PATHS.values())
+        marks = [e for e in world.events("two") if isinstance(e, SyncEvent)]
+        assert [(mark.kind, mark.phase) for mark in marks] == [
+            (kind, phase) for kind in PATHS for phase in ("BEGIN", "END")
+        ]
+        assert len({mark.sync for mark in marks}) == len(PATHS)
+        assert [mark.more for mark in marks] == [True, False] * len(PATHS)
+
+
+async def test_each_cell_gets_its_own_pods_and_nodes(world: World) -> None:
+    world.put_pod("pod-a", "team-a")
+    world.put_pod("pod-b", "team-b")
+    world.put_pod("pod-c", "team-c")
+    async with world.watching():
+        for cell, own in (("one", "a"), ("two", "b")):
+            assert world.told(cell, "pod") == ["BEGIN", f"ADDED pod-{own}", "END"]
+            assert world.told(cell, "node") == ["BEGIN", f"ADDED node-{own}", "END"]
+            assert world.told(cell, "queue") == ["BEGIN", "ADDED a", "ADDED b", "END"]
+        world.put_pod("pod-a2", "team-a")
+        world.cluster.delete(PATHS["pod"], "pod-b", "team-b")
+        await world.settle()
+        assert world.told("one", "pod")[-1] == "ADDED pod-a2"
+        assert world.told("two", "pod")[-1] == "DELETED pod-b"
+
+
+async def test_it_is_unready_until_what_is_missing_is_there(world: World) -> None:
+    world.cluster = FakeCluster(*(path for kind, path in PATHS.items() if kind not in ("queue", "pod")))
+    world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
+    async with world.watching():
+        assert world.watcher.unready().endswith("yet: queue, resourcepool, priorityclass, node, pod")
+
+
+async def test_it_is_unready_until_kafka_has_acknowledged(world: World) -> None:
+    world.log.hold()
+    async with world.watching():
+        assert "namespace" in world.watcher.unready()
+        world.log.release()
+        await world.settle()
+        assert world.watcher.unready() == ""
+
+
+async def test_pods_of_a_namespace_that_changes_cells_end_in_the_former(world: World) -> None:
+    world.put_pod("pod-a", "team-a")
+    world.put_pod("stays", "team-b")
+    async with world.watching():
+        world.forget_log()
+        world.put_namespace("team-a", "b")
+        await world.settle()
+        assert world.told("one", "pod") == ["BEGIN", "END"]
+        assert world.told("two", "pod") == ["BEGIN", "ADDED pod-a", "ADDED stays", "END"]
+
+
+async def test_pods_of_a_namespace_that_is_no_longer_bound_end(world: World) -> None:
+    world.put_pod("pod-a", "team-a", node="node-a")
+    async with world.watching():
+        world.forget_log()
+        world.put_namespace("team-a")
+        await world.settle()
+        assert world.told("one", "pod") == ["BEGIN", "END"]
+        [sum] = [e for e in world.events("one") if isinstance(e, UnmanagedEvent)]
+        assert (sum.pool, sum.pods, sum.requests) == ("pool-a", 1, {"cpu": 1000, "pods": 1})
+
+
+async def test_pods_that_come_before_their_namespace_are_found(world: World) -> None:
+    async with world.watching():
+        world.put_pod("early", "team-new")
+        await world.settle()
+        world.put_namespace("team-new", "b")
+        await world.settle()
+        assert world.told("two", "pod") == ["BEGIN", "END", "BEGIN", "ADDED early", "END"]
+
+
+async def test_nodes_move_with_their_pool(world: World) -> None:
+    async with world.watching():
+        world.forget_log()
+        world.put_node("node-a", pool="b")
+        await world.settle()
+        assert world.told("one", "node") == ["BEGIN", "END"]
+        assert world.told("two", "node")[0] == "MODIFIED node-a"
+        assert world.told("two", "node")[1:] == ["BEGIN", "ADDED node-a", "ADDED node-b", "END"]
+
+
+async def test_a_resync_lists_everything_with_the_requests_number(world: World) -> None:
+    world.put_pod("pod-a", "team-a")
+    async with world.watching():
+        world.forget_log()
+        world.watcher.relist_all("two", 42)
+        await world.settle()
+        for cell, request in (("one", 0), ("two", 42)):
+            marks = [e for e in world.events(cell) if isinstance(e, SyncEvent)]
+            assert sorted((m.kind, m.phase) for m in marks) == sorted(
+                (kind, phase) for kind in PATHS for phase in ("BEGIN", "END")
+            )
+            assert {m.request for m in marks} == {request}
+
+
+async def test_sums_of_unmanaged_pods_come_before_decisions_may_be_made(world: World) -> None:
+    world.put_pod("agent", "kube-system", node="node-b", requests="250m")
+    async with world.watching():
+        records = world.events("two")
+        ends = [e for e in records if isinstance(e, SyncEvent) and (e.kind, e.phase) == ("pod", "END")]
+        sum = records[records.index(ends[0]) - 1]
+        assert isinstance(sum, UnmanagedEvent)
+        assert (sum.pool, sum.pods, sum.requests) == ("pool-b", 1, {"cpu": 250, "pods": 1})
+
+
+async def test_what_cannot_be_read_is_set_aside_and_the_rest_goes_on(world: World) -> None:
+    world.put("pod", "odd", "team-a", spec={"containers": [container(cpu="a lot")]}, status={})
+    world.put_pod("fine", "team-a")
+    async with world.watching():
+        assert world.told("one", "pod") == ["BEGIN", "ADDED fine", "END"]
+        [letter] = world.log.messages[f"dlq.{world.settings.events_topic}", 0]
+        assert letter.key == b"pod/team-a/odd"
+        assert orjson.loads(letter.value)["spec"]["containers"] == [container(cpu="a lot")]
+        assert "a lot" in (letter.header("sluice_error") or "")
+        assert (letter.header("sluice_kind"), letter.header("sluice_cluster")) == ("pod", "east")
+
+
+async def test_time_never_goes_back_within_a_cell(world: World) -> None:
+    async with world.watching():
+        for number in range(50):
+            world.put_pod(f"pod-{number}", "team-a")
+    times = [event.time_ms for event in world.events("one")]
+    assert times == sorted(times)
+    assert any(isinstance(event, TickEvent) for event in world.events("one"))
+
+
+async def test_a_kafka_that_refuses_ends_the_watcher(world: World) -> None:
+    world.log.failure = RuntimeError("not acknowledged in time")
+    with pytest.raises(ExceptionGroup) as raised:
+        await asyncio.wait_for(world.watcher.run(), 5)
+    assert raised.value.subgroup(lambda error: error is world.log.failure)
