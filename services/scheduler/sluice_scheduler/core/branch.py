@@ -41,7 +41,6 @@ class Branch:
         "gates",
         "guarantees",
         "head",
-        "history",
         "hope",
         "hopes",
         "is_leaf",
@@ -83,8 +82,7 @@ class Branch:
 
         self.usage: dict[Dim, int] = {}
         self.leaving: dict[Dim, int] = {}
-        self.history: dict[Dim, int] = {}  # decayed usage, for policies that look back
-        self.past_share = 0
+        self.past_share = 0  # of decayed usage, for policies that look back
         self.rooms: list[Room] = []
         self.rooms_of: dict[Dim, list[Room]] = {}
         self.gates: dict[Option, Gate] = {}

@@ -10,6 +10,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Final
 
 from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.entities import History
 from sluice_scheduler.core.shares import dominant, leaf_vector, rounded
 
@@ -45,7 +46,7 @@ def decay(steps: int) -> int:
 
 
 def look_back(state: State) -> None:
-    """Bring every history up to now, in whole steps; what was used since counts as it stands."""
+    """Time has passed: let every history decay up to now, in whole steps, towards what was held meanwhile."""
     now = state.cell.time_ms
     for branch in _with_memory(state):
         history = state.histories.get(f"{History.kind}/{branch.name}")
@@ -56,23 +57,33 @@ def look_back(state: State) -> None:
         steps = ((now - history.time_ms) << _STEP_BITS) // half_life_ms
         if steps > 0:
             kept = decay(steps)
+            past = _amounts(history)
             used: dict[str, int] = {}
-            for dim in sorted(branch.usage.keys() | branch.history.keys()):
-                past, present = branch.history.get(dim, 0), branch.usage.get(dim, 0)
-                if amount := present + (((past - present) * kept) >> _BITS):
+            for dim in sorted(branch.usage.keys() | past.keys()):
+                before, held = past.get(dim, 0), branch.usage.get(dim, 0)
+                if amount := held + (((before - held) * kept) >> _BITS):
                     used["/".join(dim)] = amount
             history.used = used
             history.time_ms += (steps * half_life_ms) >> _STEP_BITS
             state.histories.put(history)
-        _remember(state, branch, history)
 
 
-def restore_histories(state: State) -> None:
-    state.forest.settle()
+def remember(state: State) -> None:
+    """Tell the branches what their share of the past is."""
     for branch in _with_memory(state):
         history = state.histories.get(f"{History.kind}/{branch.name}")
         if history is not None:
-            _remember(state, branch, history)
+            vector = leaf_vector(_amounts(history), state.forest.capacity)
+            branch.past_share = rounded(dominant(vector, branch.weight))
+            state.forest.touch(branch)
+
+
+def _amounts(history: History) -> dict[Dim, int]:
+    found: dict[Dim, int] = {}
+    for name, amount in history.used.items():
+        cluster, pool, resource = name.split("/", 2)
+        found[(cluster, pool, resource)] = amount
+    return found
 
 
 def _with_memory(state: State) -> list[Branch]:
@@ -85,12 +96,3 @@ def _with_memory(state: State) -> list[Branch]:
         and branch.parent.queue is not branch.queue
         and branch.parent.policy.half_life_ms
     ]
-
-
-def _remember(state: State, branch: Branch, history: History) -> None:
-    branch.history = {}
-    for name, amount in history.used.items():
-        cluster, pool, *resource = name.split("/")
-        branch.history[(cluster, pool, "/".join(resource))] = amount
-    branch.past_share = rounded(dominant(leaf_vector(branch.history, state.forest.capacity), branch.weight))
-    state.forest.touch(branch)

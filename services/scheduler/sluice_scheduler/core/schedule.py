@@ -9,7 +9,7 @@ from sluice_scheduler.core.applications import PodSetBook, minimum_of
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
-from sluice_scheduler.core.history import look_back
+from sluice_scheduler.core.history import remember
 from sluice_scheduler.core.reclaim import reclaim, shed
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
@@ -18,7 +18,7 @@ from sluice_scheduler.core.state import State
 def schedule(state: State) -> None:
     state.settle_applications()
     state.forest.settle()
-    look_back(state)
+    remember(state)
     shed(state)
     keep_promises(state)
     open_reserved(state)

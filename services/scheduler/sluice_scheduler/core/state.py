@@ -32,7 +32,6 @@ from sluice_scheduler.core.entities import (
     Workload,
 )
 from sluice_scheduler.core.forest import Forest
-from sluice_scheduler.core.history import restore_histories
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
@@ -135,9 +134,8 @@ class State:
     def advance_time(self, time_ms: int) -> None:
         """A cell's time is the largest seen."""
         cell = self.cell
-        if time_ms > cell.time_ms:
-            cell.time_ms = time_ms
-            self.cells.put(cell)
+        cell.time_ms = max(time_ms, cell.time_ms)
+        self.cells.put(cell)
 
     @property
     def policy(self) -> Policy:
@@ -456,7 +454,6 @@ class State:
         for pod in self.pods:
             self.enter(pod)
         self.settle_applications()
-        restore_histories(self)
 
 
 def waits(pod: Pod) -> bool:
