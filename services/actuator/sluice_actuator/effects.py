@@ -268,7 +268,7 @@ class NoticeEffect:
                     "uid": decision.uid,
                     "namespace": decision.namespace,
                 },
-                "type": "Normal",
+                "type": "Warning",
                 "reason": decision.reason,
                 "message": decision.sentence,
                 "source": {"component": "sluice"},

@@ -121,5 +121,5 @@ class KubeCluster:
             status = answer.status
             return answer
         finally:
-            metrics.API_REQUESTS.labels(verb, status).inc()
-            metrics.API_SECONDS.labels(verb).observe(time.perf_counter() - begun)
+            metrics.API_REQUESTS(verb, status).inc()
+            metrics.API_SECONDS(verb).observe(time.perf_counter() - begun)

@@ -30,7 +30,7 @@ from sluice_actuator.kube import Cluster
 from sluice_actuator.order import Lanes
 from sluice_actuator.outcomes import Log, Outcomes
 from sluice_actuator.recall import Records, recall
-from sluice_actuator.settle import FENCED_OUT, settle
+from sluice_actuator.settle import settle
 from sluice_actuator.tenure import Job, Tenure
 
 #: API calls under way at a time.
@@ -179,13 +179,12 @@ class Actuator:
 
     def _begin(self, job: Job, standing: Standing) -> None:
         decision, tenure = job.decision, job.tenure
-        if standing is Standing.DUPLICATE:
-            metrics.DUPLICATES.labels(decision.cell).inc()
+        if standing is not Standing.NEW:
+            # No outcome: what is behind a fence has no place in the ledger, and another decision has its seq.
+            metrics.DROPPED(decision.cell, standing.value).inc()
             tenure.progress.answer(job.offset)
         elif not self._is_ours(job):
             tenure.progress.answer(job.offset)
-        elif standing is Standing.FENCED:
-            self._answer(job, FENCED_OUT)
         elif isinstance(decision, Fence):
             self._tasks.create_task(self._answer_fence(job))
         elif isinstance(decision, ObjectDecision):
@@ -226,8 +225,8 @@ class Actuator:
 
     def _answer(self, job: Job, outcome: Outcome) -> None:
         decision = job.decision
-        metrics.DECISIONS.labels(decision.cell, decision.type, outcome.result).inc()
-        metrics.DECISION_SECONDS.labels(decision.type).observe(time.monotonic() - job.read_s)
+        metrics.DECISIONS(decision.cell, decision.type, outcome.result).inc()
+        metrics.DECISION_SECONDS(decision.type).observe(time.monotonic() - job.read_s)
         level = _LEVELS[outcome.result]
         if _log.isEnabledFor(level):
             _log.log(level, "%s: %s %s", decision.type, outcome.result, outcome.message, extra=_about(job))
@@ -255,7 +254,7 @@ class Actuator:
         """Carry out nothing further of it, nor move the group past this: the next service is to stop too."""
         cell = job.decision.cell
         job.tenure.problem = f"cell {cell} is stopped: {error} (see divergence in docs/runbook.md)"
-        metrics.DIVERGENCES.labels(cell).inc()
+        metrics.DIVERGENCES(cell).inc()
         _log.critical("%s", job.tenure.problem, extra=_about(job))
         self._tasks.create_task(self._end_after_alarm(job.tenure.problem))
 
