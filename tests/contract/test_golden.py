@@ -53,7 +53,7 @@ def test_it_is_still_read(path: Path) -> None:
     assert record.id == message.header("ce_id")
 
 
-@pytest.mark.parametrize("path", newest(), ids=identify)
+@pytest.mark.parametrize("path", list(newest()), ids=identify)
 def test_it_is_still_written_with_the_same_bytes(path: Path) -> None:
     message, codec = golden_message(path), codec_of(path)
     record = codec.decode(message.headers, message.value)
@@ -62,7 +62,7 @@ def test_it_is_still_written_with_the_same_bytes(path: Path) -> None:
     assert codec.encode(record, source=source, epoch=EPOCH if codec is DECISIONS else None) == message
 
 
-@pytest.mark.parametrize("path", newest(), ids=identify)
+@pytest.mark.parametrize("path", list(newest()), ids=identify)
 def test_it_follows_the_published_schema(path: Path) -> None:
     body = json.loads(path.read_text())["body"]
     schema = SCHEMAS[f"{path.parent.name}.v{RECORD_VERSION}.schema.json"]

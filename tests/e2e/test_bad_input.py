@@ -66,10 +66,13 @@ def test_queues_that_cannot_stand_say_why(tenants: Tenants) -> None:
         queue("egg", parent="hen"),
     )
     for name, words in (("orphan", "nobody does not exist"), ("hen", "circle"), ("egg", "circle")):
-        eventually(lambda name=name: condition(tenants, name, "Ready"), seconds=30)
-        found = condition(tenants, name, "Ready")
-        assert found["status"] == "False"
-        assert words in found["message"]
+
+        def says_why(name: str = name, words: str = words) -> bool:
+            """A report may tell of the moment when only one of two queues was there; the next says more."""
+            found = condition(tenants, name, "Ready")
+            return bool(found) and found["status"] == "False" and words in found["message"]
+
+        eventually(says_why, seconds=30)
     tenants.settle("good")
     assert tenants.submit("good", pod("fine")).ok
     eventually(lambda: tenants.phases("good")["fine"] != "gated", seconds=30)
