@@ -50,6 +50,9 @@ async def prepare(client: Client, *, nodes: int, cpu: str) -> None:
         labels = {"sluice.dev/managed": "true", "sluice.dev/queue": name}
         await client.create_object("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         await with_service_account(client, name)
+    # Once in its life an API server reads its own schema for the policy that gates pods, in every request
+    # that is under way before the first has done so: seconds of CPU time, and no part of what is measured.
+    await client.rehearse("bench-0")
 
 
 async def with_service_account(client: Client, namespace: str) -> None:

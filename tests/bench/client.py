@@ -39,6 +39,8 @@ class Client:
         self._endpoints = endpoints
         self.run = secrets.token_hex(3)
         self.timings: dict[str, Timing] = {}
+        self.opened = 0
+        self.finished = 0
         self.holding = 0
         self.holding_max = 0
         self._changed = asyncio.Event()
@@ -68,6 +70,16 @@ class Client:
     # ---- what is done to pods
 
     async def create(self, namespace: str, name: str, *, gated: bool = False) -> None:
+        body = self._pod(name, gated=gated)
+        timing = self.timings[f"{namespace}/{name}"] = Timing(sent=time.perf_counter())
+        await self._call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        timing.acknowledged = time.perf_counter()
+
+    async def rehearse(self, namespace: str) -> None:
+        """Create a pod that is not kept."""
+        await self._call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", self._pod("rehearsed"))
+
+    def _pod(self, name: str, *, gated: bool = False) -> dict[str, Any]:
         spec: dict[str, Any] = {
             "restartPolicy": "Never",
             "containers": [
@@ -76,10 +88,7 @@ class Client:
         }
         if gated:
             spec["schedulingGates"] = [{"name": GATE}]
-        body = {"metadata": {"name": name, "labels": {RUN_LABEL: self.run}}, "spec": spec}
-        timing = self.timings[f"{namespace}/{name}"] = Timing(sent=time.perf_counter())
-        await self._call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
-        timing.acknowledged = time.perf_counter()
+        return {"metadata": {"name": name, "labels": {RUN_LABEL: self.run}}, "spec": spec}
 
     async def open_gate(self, namespace: str, name: str) -> None:
         patch = [
@@ -139,14 +148,6 @@ class Client:
             if not changed.done():
                 raise TimeoutError(f"nothing happened for {STALL_S} s; {self.opened} gates are open")
 
-    @property
-    def opened(self) -> int:
-        return sum(1 for timing in self.timings.values() if timing.opened)
-
-    @property
-    def finished(self) -> int:
-        return sum(1 for timing in self.timings.values() if timing.finished)
-
     async def _watch(self, ready: asyncio.Event) -> None:
         """From the beginning of the run, on and on: a server that has just started ends watches early."""
         query = {"labelSelector": f"{RUN_LABEL}={self.run}"}
@@ -172,11 +173,13 @@ class Client:
         now = time.perf_counter()
         if not timing.opened and not obj["spec"].get("schedulingGates"):
             timing.opened = now
+            self.opened += 1
             self.holding += 1
             self.holding_max = max(self.holding_max, self.holding)
             self._on_open(namespace, name)
         if not timing.finished and obj["status"].get("phase") == "Succeeded":
             timing.finished = now
+            self.finished += 1
             self.holding -= 1
         self._changed.set()
 
