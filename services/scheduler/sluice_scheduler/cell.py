@@ -38,6 +38,8 @@ BATCH_MAX: Final = 500
 #: How far back the decision log is read to find its last seq, and to compare what is published again.
 TAIL: Final = 5_000
 PAUSE_S: Final = 0.5
+#: Between two commits. One costs, with its append and what its readers do, the same for one as for hundreds.
+PACE_S: Final = 0.015
 
 
 class DivergenceError(Exception):
@@ -240,6 +242,7 @@ class CellOwner:
                 metrics.observe_commit(self._cell, commit, state)
             for incoming in batch:
                 incoming.acknowledge()
+            await asyncio.sleep(PACE_S)
 
     async def _in_sequence(self, batch: list[Incoming], next_offset: int) -> list[list[Received]]:
         """The records from `next_offset` on without a hole, in pieces fit for one commit each.

@@ -12,7 +12,7 @@ from sluice.settings import Settings
 class KafkaLog:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._writer: LogWriter | None = None
+        self._writer = LogWriter(settings)
 
     async def topic_id(self) -> str:
         topics = await asyncio.to_thread(ensure_topics, self._settings)
@@ -33,7 +33,7 @@ class KafkaLog:
             await reader.close()
 
     async def decisions_tail(self, partition: int, count: int) -> list[Received]:
-        """Read when a cell is taken over: an earlier writer is closed first: nothing of it may come late."""
+        """Read at a take-over; what was being appended is given up first, so that nothing comes late."""
         await self.close()
         await asyncio.to_thread(ensure_topics, self._settings)
         reader = LogReader(self._settings, self._settings.decisions_topic)
@@ -43,11 +43,7 @@ class KafkaLog:
             await reader.close()
 
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
-        if self._writer is None:
-            self._writer = await asyncio.to_thread(LogWriter, self._settings)
         return await self._writer.append(topic, partition, messages)
 
     async def close(self) -> None:
-        if self._writer is not None:
-            await self._writer.close()
-            self._writer = None
+        await self._writer.close()

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from itertools import count
 from random import Random
+from typing import Final
 
 import uvloop
 from sluice.kafka import LogReader, LogWriter, ensure_topics
@@ -29,6 +30,9 @@ from sluice_watcher.ticker import Ticker
 from sluice_watcher.unmanaged import UnmanagedReport
 
 log = logging.getLogger(__name__)
+
+#: A request to list everything again is rare and never urgent; decisions come by the hundred.
+RESYNC_DELAY_MS: Final = 250
 
 
 class Watcher:
@@ -114,7 +118,7 @@ async def run(settings: Settings) -> None:
     client = await KubeClient.connect()
     watcher = Watcher(settings, cluster=KubeCluster(client), writer=LogWriter(settings))
     resyncs = ResyncRequests(
-        LogReader(settings, settings.decisions_topic),
+        LogReader(settings, settings.decisions_topic, delay_ms=RESYNC_DELAY_MS),
         cluster=settings.cluster,
         cell_of={partition: cell for cell, partition in settings.cells.items()},
         relist=watcher.relist_all,

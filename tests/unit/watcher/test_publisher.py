@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from fakes.log import FakeLog
 from sluice.events import Event, SyncEvent, TickEvent
+from sluice_watcher import publisher as publisher_module
 from sluice_watcher.clock import Clock
 from sluice_watcher.publisher import APPEND_MAX, UNACKNOWLEDGED_MAX, Publisher, asking_once
 
@@ -18,6 +19,11 @@ def tick(number: int, *, more: bool = False) -> TickEvent:
 
 
 TOPIC = "t"
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_module, "PACE_S", 0.0)
 
 
 @pytest.fixture

@@ -14,11 +14,17 @@ from fakes.log import FakeLog
 from samples_of_objects import container
 from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent
 from sluice.settings import Settings
+from sluice_watcher import publisher
 from sluice_watcher.kinds import watched_kinds
 from sluice_watcher.main import Watcher
 
 PATHS = {kind.type: kind.path for kind in watched_kinds({})}
 MANAGED = {"sluice.dev/managed": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "PACE_S", 0.0)
 
 
 class World:
