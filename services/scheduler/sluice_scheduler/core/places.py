@@ -27,6 +27,7 @@ class Places:
         #: What may be reserved: what the pool's nodes can allocate, less what unmanaged pods hold.
         self.capacity: dict[PoolKey, Resources] = {}
         self.node_count: dict[str, int] = {pool.name: 0 for pool in self.pools}
+        self._selectors = {pool.name: pool.facts.node_selector for pool in self.pools}
         self._nodes: dict[tuple[str, str], Node] = {}
         self._pools_for: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
 
@@ -75,4 +76,4 @@ class Places:
 
     def node_selector(self, pool: str) -> dict[str, str]:
         """What narrows a pod to the pool."""
-        return next((dict(p.facts.node_selector) for p in self.pools if p.name == pool), {})
+        return dict(self._selectors.get(pool, {}))
