@@ -31,6 +31,7 @@ class Node:
     order: tuple[int, str]
     parent: Node | None
     facts: object
+    strict: bool = False
     children: list[Node] = field(default_factory=list)
     usage: Amounts = field(default_factory=dict)
     leaving: Amounts = field(default_factory=dict)
@@ -58,11 +59,12 @@ class Reference:
         queues = [queue for queue in self.state.queues if queue.facts.parent == parent_name]
         for queue in sorted(queues, key=lambda queue: (queue.facts.created_ms, queue.name)):
             order = (queue.facts.created_ms, queue.name)
-            node = Node(queue.name, queue.facts.weight, order, parent, queue.facts)
+            strict = queue.facts.ordering == "strictFifo"
+            node = Node(queue.name, queue.facts.weight, order, parent, queue.facts, strict=strict)
             parent.children.append(node)
             self.leaves[queue.name] = node
             if any(other.facts.parent == queue.name for other in self.state.queues):
-                own = Node(queue.name, 1, order, node, None)
+                own = Node(queue.name, 1, order, node, None, strict=node.strict)
                 node.children.append(own)
                 self.leaves[queue.name] = own
                 self._build(queue.name, node)
@@ -177,7 +179,7 @@ class Reference:
 
     def head(self, leaf: Node) -> tuple[Claim, Amounts] | None:
         claims = sorted(leaf.claims, key=lambda claim: claim.place)
-        if leaf.facts is not None and leaf.facts.ordering == "strictFifo":  # type: ignore[attr-defined]
+        if leaf.strict:
             claims = claims[:1]
         for claim in claims:
             for cost in self.options(claim):

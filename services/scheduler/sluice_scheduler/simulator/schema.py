@@ -1,11 +1,13 @@
-"""`python -m sluice_scheduler.simulator.schema`: write the JSON Schema of scenarios.
+"""`python -m sluice_scheduler.simulator.schema`: write the JSON Schema of scenarios; `--check`: only compare.
 
 The shared generator can't, because what is shared knows no service.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -23,5 +25,16 @@ def schema() -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m sluice_scheduler.simulator.schema", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when the file is stale")
+    if not parser.parse_args().check:
+        FILE.write_text(schema())
+    elif not FILE.exists() or FILE.read_text() != schema():
+        print(f"stale: {FILE}: run `make generate` and commit the result", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    FILE.write_text(schema())
+    sys.exit(main())
