@@ -54,6 +54,8 @@ class Reference:
         self.leaves: dict[str, Node] = {}
         self._build("", self.root)
         self._fill()
+        for key in (*self.root.usage, *self.root.leaving):
+            self.capacity.setdefault(key, 0)
 
     def _build(self, parent_name: str, parent: Node) -> None:
         queues = [queue for queue in self.state.queues if queue.facts.parent == parent_name]

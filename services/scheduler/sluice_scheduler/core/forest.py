@@ -270,6 +270,10 @@ class Forest:
             for (cluster, pool), amounts in self._places.capacity.items()
             for resource, amount in amounts.items()
         }
+        for held in (self.root.usage, self.root.leaving):
+            for dim in held:
+                if dim[1] in self._places.node_count:  # a pool that has lost its last node
+                    self.capacity.setdefault(dim, 0)
         for shape in self.shapes.values():
             shape.place([self._pools_for(part) for part in shape.parts])
         pool_bounds = [

@@ -44,13 +44,21 @@ class Places:
         pool = self.pool_with(node.facts.labels)
         if pool and node.facts.schedulable:
             self.node_count[pool] += sign
-            add_resources(self.capacity.setdefault((node.cluster, pool), {}), node.facts.allocatable, sign)
+            self._count(node.cluster, pool, node.facts.allocatable, sign)
+
+    def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
+        """What has come and gone leaves no trace: a worker that takes over must find the same."""
+        capacity = self.capacity.setdefault((cluster, pool), {})
+        add_resources(capacity, amounts, sign)
+        for resource in [name for name, amount in capacity.items() if not amount]:
+            del capacity[resource]
+        if not capacity:
+            del self.capacity[(cluster, pool)]
 
     def hold(self, unmanaged: Unmanaged, sign: int) -> None:
         """Take what unmanaged pods hold off their pool's capacity, or (-1) put it back."""
         if unmanaged.pool in self.node_count:
-            capacity = self.capacity.setdefault((unmanaged.cluster, unmanaged.pool), {})
-            add_resources(capacity, unmanaged.requests, -sign)
+            self._count(unmanaged.cluster, unmanaged.pool, unmanaged.requests, -sign)
 
     def pool_with(self, labels: Labels) -> str:
         """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
