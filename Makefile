@@ -65,7 +65,7 @@ test: setup ## Run every test, on a real Kafka, Redis and API server
 
 .PHONY: test-unit
 test-unit: setup ## Run what needs no server: seconds
-	@$(BIN)/pytest tests -m "not integration and not e2e"
+	@$(BIN)/pytest tests -m "not integration and not e2e and not slow"
 
 .PHONY: lint
 lint: setup ## ruff, mypy --strict, the layers, and whether generated files are fresh
@@ -74,6 +74,7 @@ lint: setup ## ruff, mypy --strict, the layers, and whether generated files are 
 	@$(BIN)/mypy shared/sluice services/*/sluice_* deploy/local/sluice_local
 	@$(BIN)/lint-imports --config pyproject.toml
 	@$(BIN)/python -m sluice.generate --check
+	@$(BIN)/python -m sluice_scheduler.simulator.schema --check
 
 .PHONY: bench
 bench: setup ## Measure speed, memory and API writes beside a bare client, in one run
@@ -121,6 +122,7 @@ format: setup ## Format all Python
 .PHONY: generate
 generate: setup ## Write CRDs, JSON Schemas and AsyncAPI anew from the models
 	@$(BIN)/python -m sluice.generate
+	@$(BIN)/python -m sluice_scheduler.simulator.schema
 
 # Never by way of files' times: in a fresh clone they mean nothing.
 .PHONY: lock

@@ -69,6 +69,33 @@ class Evict(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitWorkload(ObjectDecision):
+    """Let an application start: its pod sets' minima are reserved, whether or not their pods exist yet."""
+
+    type: ClassVar[str] = "admitworkload"
+    queue: str
+    pools: dict[str, str]  # by pod set
+    reserved: dict[str, int]  # pods by pod set
+
+    @property
+    def kind(self) -> str:
+        return "workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictWorkload(ObjectDecision):
+    """An application goes back to its queue as a whole; its pods are evicted by decisions of their own."""
+
+    type: ClassVar[str] = "evictworkload"
+    queue: str
+    deadline_ms: int
+
+    @property
+    def kind(self) -> str:
+        return "workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNamespace(ObjectDecision):
     """Bind a namespace to the queue that selects it; an empty `queue` takes the label off."""
 
@@ -157,6 +184,8 @@ class Resync(Decision):
 DECISION_TYPES: tuple[type[Decision], ...] = (
     Admit,
     Evict,
+    AdmitWorkload,
+    EvictWorkload,
     LabelNamespace,
     ReportQueue,
     ReportPool,

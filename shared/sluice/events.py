@@ -73,6 +73,9 @@ class PodFacts:
     node_selector: dict[str, str] = field(default_factory=dict)
     phase: str = "Pending"
     deleting: bool = False
+    workload: str = ""  # the DynamicWorkload or pod group in its namespace that it belongs to
+    pod_set: str = ""  # which of the workload's pod sets
+    group_size: int = 0  # of a pod group: so many pods are admitted together
 
     @property
     def finished(self) -> bool:
@@ -85,6 +88,38 @@ class PodEvent(ObjectEvent):
 
     type: ClassVar[str] = "pod"
     pod: PodFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetFacts:
+    """Pods of one application that are alike."""
+
+    name: str
+    count: int
+    min_count: int  # admitted together with the other pod sets' minima, or not at all
+    max_count: int | None = None
+    completions: int | None = None  # pods that must succeed; absent: no finished pod is replaced
+    requests: Resources = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadFacts:
+    """What counts of a DynamicWorkload."""
+
+    pod_sets: tuple[PodSetFacts, ...]
+    created_ms: int
+    queue: str = ""  # its own queue label; empty: its namespace's binding
+    priority: int = 0
+    finished: bool = False  # its application has ended: it holds and wants nothing
+    generation: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadEvent(ObjectEvent):
+    type: ClassVar[str] = "workload"
+    workload: WorkloadFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +166,9 @@ class QueueFacts:
     reclaim: bool = True
     grace_ms: int = 0
     minimum_run_ms: int = 0
+    oversubscription: Literal["allowed", "never"] = "allowed"
     policy: str = ""
+    created_ms: int = 0  # breaks ties between queues: the one created first is served first
     generation: int = 0
     problem: str = ""
 
@@ -248,6 +285,7 @@ class RebuildEvent(Event):
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     PodEvent,
+    WorkloadEvent,
     NodeEvent,
     NamespaceEvent,
     PriorityClassEvent,

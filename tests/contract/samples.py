@@ -11,9 +11,11 @@ from typing import Any
 from sluice.codec import DECISIONS, EVENTS, RECORD_VERSION, Message
 from sluice.decisions import (
     Admit,
+    AdmitWorkload,
     Condition,
     Decision,
     Evict,
+    EvictWorkload,
     Fence,
     LabelNamespace,
     Notice,
@@ -31,6 +33,7 @@ from sluice.events import (
     OutcomeEvent,
     PodEvent,
     PodFacts,
+    PodSetFacts,
     PoolEvent,
     PoolFacts,
     PriorityClassEvent,
@@ -40,6 +43,8 @@ from sluice.events import (
     SyncEvent,
     TickEvent,
     UnmanagedEvent,
+    WorkloadEvent,
+    WorkloadFacts,
 )
 from sluice.values import Epoch, LabelRequirement, NamespaceSelector
 
@@ -96,6 +101,31 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             node_selector={"pool": "gpu"},
             phase="Running",
             deleting=True,
+            workload="spark-1",
+            pod_set="executor",
+            group_size=3,
+        ),
+    ),
+    WorkloadEvent(
+        **_object("spark-1", namespace="team-a"),
+        workload=WorkloadFacts(
+            pod_sets=(
+                PodSetFacts(
+                    name="executor",
+                    count=10,
+                    min_count=2,
+                    max_count=20,
+                    completions=10,
+                    requests={"cpu": 1500},
+                    node_selector={"pool": "gpu"},
+                ),
+            ),
+            created_ms=_NOW_MS - 2000,
+            queue="team-a-batch",
+            priority=1000,
+            finished=True,
+            generation=3,
+            problem="spec.podSets: minCount must not exceed count",
         ),
     ),
     NodeEvent(
@@ -127,7 +157,9 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             reclaim=False,
             grace_ms=30_000,
             minimum_run_ms=60_000,
+            oversubscription="never",
             policy="fifo",
+            created_ms=_NOW_MS - 3000,
             generation=7,
             problem="spec.weight: must be 1 or more",
         ),
@@ -187,6 +219,23 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
     Evict(
         **_decision(43, "Reclaimed", "Pod team-a/spark-1-exec-7 is taken back for team-b."),
         **_ABOUT_POD,
+        queue="team-a",
+        deadline_ms=_NOW_MS + 30_000,
+    ),
+    AdmitWorkload(
+        **_decision(50, "GangFits", "fits into pool gpu; team-a came first, holding nothing yet"),
+        name="spark-1",
+        uid=_UID,
+        namespace="team-a",
+        queue="team-a",
+        pools={"executor": "gpu"},
+        reserved={"executor": 2},
+    ),
+    EvictWorkload(
+        **_decision(51, "Reclaimed", "Workload team-a/spark-1 is taken back for team-b."),
+        name="spark-1",
+        uid=_UID,
+        namespace="team-a",
         queue="team-a",
         deadline_ms=_NOW_MS + 30_000,
     ),

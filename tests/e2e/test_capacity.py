@@ -9,6 +9,7 @@ import pytest
 from audit import Audit
 from cluster import Tenants, node, observed, pod, pool, queue
 from cluster_api import eventually
+from sluice.decisions import Evict
 from sluice_local import Stack
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +44,9 @@ def test_random_arrivals_ends_and_deletions(
     eventually(lambda: not audit.accounts(*TENANTS))
 
 
-def test_a_lost_node_admits_nothing_more_until_it_fits(tenants: Tenants, running: Stack) -> None:
+def test_what_a_lost_node_leaves_too_much_is_taken_back_and_nothing_more_admitted(
+    tenants: Tenants, running: Stack, audit: Audit
+) -> None:
     tenants.provide(pool(), node("n0", cpu="4"), node("n1", cpu="4"), queue("dog"))
     tenants.settle("dog")
     with observed(running.endpoints, "dog") as seen:
@@ -53,13 +56,13 @@ def test_a_lost_node_admits_nothing_more_until_it_fits(tenants: Tenants, running
         tenants.api.delete("/api/v1/nodes/n1")
         eventually(lambda: _capacity(tenants) == "4")
         assert tenants.submit("dog", pod("late")).ok
-        for name in ("p0", "p1", "p2", "p3"):  # 4 of 4 cores are still held
-            tenants.delete("dog", name)
         seen.wait_for(lambda s: len(s.held) == 4, seconds=30)
         eventually(lambda: tenants.queue_status("dog").get("running") == 4)
         assert tenants.phases("dog")["late"] == "gated"
-        tenants.delete("dog", "p4")
+        tenants.delete("dog", next(name for name in tenants.phases("dog") if name != "late"))
         eventually(lambda: tenants.phases("dog").get("late") in ("Pending", "Running"))
+    evicted = [d for d in audit.decisions() if isinstance(d, Evict) and d.namespace == "dog"]
+    assert [d.reason for d in evicted] == ["Overcommitted"] * 4
 
 
 def _capacity(tenants: Tenants) -> Any:

@@ -31,5 +31,6 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     COMMITS.labels(cell).inc()
     OFFSET.labels(cell).set(commit.next_offset)
     BYPASSED.labels(cell).set(len(state.bypassed))
-    for queue, line in state.lines.items():
-        WAITING.labels(cell, queue).set(len(line))
+    if state.begun:
+        for queue, leaf in state.forest.leaves.items():
+            WAITING.labels(cell, queue).set(len(leaf.line))

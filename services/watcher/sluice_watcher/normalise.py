@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypedDict
 
-from sluice.crds import Bounds, CrdError, LabelSelector, parse_queue, parse_resource_pool
+from sluice.crds import CrdError, parse_queue, parse_resource_pool
+from sluice.crds.facts import queue_facts
 from sluice.events import (
-    Amounts,
     Change,
     NamespaceEvent,
     NodeEvent,
@@ -25,14 +25,11 @@ from sluice.events import (
     QueueEvent,
     QueueFacts,
 )
-from sluice.values import LabelRequirement, NamespaceSelector
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, QUEUE_LABEL
 
 from sluice_watcher.requests import Object, amounts, effective_requests
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-#: The API server labels every namespace with its name.
-_ANY_NAMESPACE: Final = LabelRequirement(key="kubernetes.io/metadata.name", operator="Exists")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,44 +135,9 @@ def _queue_facts(queue: Object) -> QueueFacts:
         spec = parse_queue(queue)
     except CrdError as error:
         return QueueFacts(generation=generation, problem=str(error))
-    return QueueFacts(
-        cell=spec.cell or "",
-        parent=spec.parent or "",
-        weight=spec.weight,
-        guaranteed=spec.guaranteed,
-        limit=spec.limit,
-        guaranteed_by_pool=_by_pool(spec.pools, "guaranteed"),
-        limit_by_pool=_by_pool(spec.pools, "limit"),
-        namespaces=NamespaceSelector(
-            names=tuple(spec.namespaces.names), requirements=_requirements(spec.namespaces.selector)
-        ),
-        ordering=spec.ordering,
-        preemption=spec.preemption,
-        reclaim=spec.reclaim.enabled,
-        grace_ms=spec.reclaim.grace_seconds * 1000,
-        minimum_run_ms=spec.reclaim.minimum_run_time_seconds * 1000,
-        policy=spec.policy or "",
-        generation=generation,
+    return queue_facts(
+        spec, generation=generation, created_ms=_milliseconds(queue["metadata"]["creationTimestamp"])
     )
-
-
-def _by_pool(pools: Mapping[str, Bounds], bound: str) -> dict[str, Amounts]:
-    return {name: amounts for name, bounds in pools.items() if (amounts := getattr(bounds, bound))}
-
-
-def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...]:
-    """An absent selector selects nothing, an empty one everything, as in Kubernetes."""
-    if selector is None:
-        return ()
-    labels = (
-        LabelRequirement(key=key, operator="In", values=(value,))
-        for key, value in selector.match_labels.items()
-    )
-    expressions = (
-        LabelRequirement(key=each.key, operator=each.operator, values=tuple(each.values))
-        for each in selector.match_expressions
-    )
-    return (*labels, *expressions) or (_ANY_NAMESPACE,)
 
 
 def _pool_facts(pool: Object) -> PoolFacts:

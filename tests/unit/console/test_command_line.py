@@ -23,21 +23,21 @@ def sluice(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    program = tmp_path / "sluice-simulate"
-    program.write_text('#!/bin/sh\necho "simulating $*"; exit 7\n')
+    program = tmp_path / "sluice-rehearse"
+    program.write_text('#!/bin/sh\necho "rehearsing $*"; exit 7\n')
     program.chmod(0o755)
     (tmp_path / "sluice-notes.txt").write_text("no program")
     return tmp_path
 
 
 def test_other_programs_are_commands_too(programs: Path) -> None:
-    run = sluice("simulate", "file.yaml", "--json", PATH=f"{programs}:/usr/bin:/bin")
-    assert (run.returncode, run.stdout) == (7, "simulating file.yaml --json\n")
+    run = sluice("rehearse", "file.yaml", "--json", PATH=f"{programs}:/usr/bin:/bin")
+    assert (run.returncode, run.stdout) == (7, "rehearsing file.yaml --json\n")
 
 
 def test_help_names_them(programs: Path) -> None:
     text = sluice("--help", PATH=f"{programs}:/usr/bin:/bin").stdout
-    assert "simulate" in text
+    assert "rehearse" in text
     assert "notes" not in text
 
 

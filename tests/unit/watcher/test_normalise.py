@@ -172,12 +172,13 @@ def test_a_queue_with_everything() -> None:
         grace_ms=30_000,
         minimum_run_ms=60_000,
         policy="fifo",
+        created_ms=CREATED_MS,
         generation=3,
     )
 
 
 def test_a_queue_with_nothing_has_the_defaults() -> None:
-    assert normalise.queue(seen(custom("root"))).queue == QueueFacts(generation=3)
+    assert normalise.queue(seen(custom("root"))).queue == QueueFacts(generation=3, created_ms=CREATED_MS)
 
 
 @pytest.mark.parametrize(

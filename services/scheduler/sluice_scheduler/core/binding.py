@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sluice.decisions import LabelNamespace, Notice
 
-from sluice_scheduler.core.entities import Namespace, Pod
+from sluice_scheduler.core.entities import Namespace, Pod, Workload
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
 
@@ -35,19 +35,26 @@ def binding_problem(state: State, namespace: Namespace) -> str:
     return ""
 
 
-def queue_for(state: State, pod: Pod, namespace: Namespace) -> tuple[str, str]:
-    """The queue that a pod belongs to, and why nothing of it may be admitted there (or neither)."""
+def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> tuple[str, str]:
+    """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
+
+    A workload's pods go where it goes.
+    """
+    if isinstance(claimant, Pod):
+        workload = state.workload_by_name.get((claimant.cluster, claimant.namespace, claimant.facts.workload))
+        if workload is not None:
+            return workload.queue, workload.problem
     problem = binding_problem(state, namespace)
     if problem:
         return (namespace.queue if namespace.queue in state.tree else "", problem)
-    wanted = pod.facts.queue
+    wanted = claimant.facts.queue
     if not wanted or wanted == namespace.queue:
         return namespace.queue, ""
     queue = state.tree.get(wanted)
     if queue is None or all(above.name != namespace.queue for above in queue.path):
         return namespace.queue, (
-            f"the pod names queue {wanted}, which does not stand below {namespace.queue}, its namespace's: "
-            "recreate the pod with another label sluice.dev/queue, or without"
+            f"the {claimant.kind} names queue {wanted}, which does not stand below {namespace.queue}, its "
+            f"namespace's: recreate the {claimant.kind} with another label sluice.dev/queue, or without"
         )
     return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
 
@@ -105,11 +112,15 @@ def _wanted_binding(state: State, namespace: Namespace) -> str:
 def bind_namespaces(state: State) -> None:
     for namespace in sorted(state.namespaces, key=lambda namespace: namespace.key):
         bind_namespace(state, namespace)
-        rebind_pods(state, namespace)
+        rebind(state, namespace)
 
 
-def rebind_pods(state: State, namespace: Namespace) -> None:
-    """Bring the accounts of a namespace's pods to the queues that they belong to now."""
+def rebind(state: State, namespace: Namespace) -> None:
+    """Bring the accounts of a namespace's workloads and pods to the queues that they belong to now."""
+    where = (namespace.cluster, namespace.name)
+    workloads = [w for w in state.workloads if (w.cluster, w.namespace) == where]
+    for workload in sorted(workloads, key=lambda workload: workload.key):
+        place_workload(state, workload, namespace)
     for pod in state.pods_in(namespace):
         place_pod(state, pod, namespace)
 
@@ -121,3 +132,18 @@ def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
         pod.queue, pod.problem = queue, problem
         state.pods.put(pod)
         state.enter(pod)
+
+
+def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
+    """Its pods follow."""
+    queue, problem = queue_for(state, workload, namespace)
+    problem = workload.facts.problem or problem
+    if (queue, problem) == (workload.queue, workload.problem):
+        return
+    state.give_up_claim(workload.key)
+    state.forest.leave(workload.key)
+    workload.queue, workload.problem = queue, problem
+    state.workloads.put(workload)
+    state.touch(workload)
+    for key in state.members_of(workload):
+        place_pod(state, state.pod(key), namespace)

@@ -13,6 +13,7 @@ from sluice.events import (
     PodFacts,
     PoolFacts,
     QueueFacts,
+    WorkloadFacts,
 )
 from sluice.values import Resources
 
@@ -60,6 +61,7 @@ class Pod(TrackedObject):
     retry_ms: int = 0  # not offered again before
     problem: str = ""  # why it can't wait in any queue
     evicting: int = 0  # seq of the decision to evict it
+    admitted_ms: int = 0
 
     @property
     def holds(self) -> bool:
@@ -69,6 +71,54 @@ class Pod(TrackedObject):
     def bypassed(self) -> bool:
         """Open without a decision: the policies were got round."""
         return self.phase == "Holding" and self.seq == 0 and not self.facts.decision
+
+
+@dataclass(slots=True, kw_only=True)
+class Workload(TrackedObject):
+    """A DynamicWorkload's account. While admitted, what is missing of its minima is reserved."""
+
+    kind: ClassVar[str] = "workload"
+    facts: WorkloadFacts
+    queue: str = ""
+    problem: str = ""
+    admitted: bool = False
+    admitted_ms: int = 0
+    pools: dict[str, str] = field(default_factory=dict)  # where each pod set's reservation is held
+    succeeded: dict[str, int] = field(default_factory=dict)  # finished pods of each pod set
+    barred: int = (
+        -1
+    )  # it lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise
+
+
+@dataclass(slots=True, kw_only=True)
+class Promise(Entity):
+    """A claim that was granted what its victims are about to leave."""
+
+    kind: ClassVar[str] = "promise"
+    claim: str  # the key of the pod or workload
+    seq: int  # of its last eviction: promises are kept in this order
+    queue: str
+    pools: tuple[str, ...]  # of each part of the claim
+    cost: tuple[tuple[str, str, str, int], ...]  # cluster, pool, resource, amount
+    until_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.claim}"
+
+
+@dataclass(slots=True, kw_only=True)
+class History(Entity):
+    """What a queue has used, weighed by how long ago: only policies that look back keep one."""
+
+    kind: ClassVar[str] = "history"
+    queue: str
+    time_ms: int
+    used: dict[str, int]  # `cluster/pool/resource` → decayed amount
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,6 +226,7 @@ class Cell(Entity):
     config: CellConfig
     next_seq: int
     time_ms: int = 0
+    grounds: int = 0  # rises when capacity was added or a queue edited: who lost pods may try again
 
     @property
     def key(self) -> str:
@@ -192,6 +243,9 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Unmanaged,
     Tombstone,
     Report,
+    Promise,
+    History,
+    Workload,
     Pod,
 )
 
@@ -210,6 +264,9 @@ class Table(Generic[E]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
 
     def get(self, key: str) -> E | None:
         return self._rows.get(key)

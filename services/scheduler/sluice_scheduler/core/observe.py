@@ -15,9 +15,10 @@ from sluice.events import (
     QueueEvent,
     SyncEvent,
     UnmanagedEvent,
+    WorkloadEvent,
 )
 
-from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, queue_for, rebind_pods
+from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, place_workload, queue_for, rebind
 from sluice_scheduler.core.entities import (
     Cluster,
     Namespace,
@@ -30,6 +31,7 @@ from sluice_scheduler.core.entities import (
     Tombstone,
     TrackedObject,
     Unmanaged,
+    Workload,
 )
 from sluice_scheduler.core.state import State
 
@@ -137,6 +139,19 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
         state.withdraw(pod)
     state.pods.put(after)
     state.enter(after)
+    _count_success(state, pod, after)
+
+
+def _count_success(state: State, before: Pod | None, after: Pod) -> None:
+    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it."""
+    if after.facts.phase != "Succeeded" or (before is not None and before.facts.phase == "Succeeded"):
+        return
+    workload = state.workload_of(after.key)
+    if workload is not None:
+        name = after.facts.pod_set
+        workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
+        state.workloads.put(workload)
+        state.touch(workload)
 
 
 def pod_vanished(state: State, pod: Pod) -> None:
@@ -148,7 +163,17 @@ def _standing(pod: Pod) -> tuple[object, ...]:
     """What of an account the books and lines go by."""
     facts = pod.facts
     waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
-    return (pod.holds, pod.bypassed, waits, pod.queue, pod.pool, facts.requests)
+    return (
+        pod.holds,
+        pod.bypassed,
+        waits,
+        pod.queue,
+        pod.pool,
+        facts.requests,
+        facts.workload,
+        facts.pod_set,
+        facts.phase == "Succeeded",
+    )
 
 
 def _phase_shown(pod: Pod) -> PodPhase:
@@ -167,6 +192,33 @@ def _pool_held(state: State, pod: Pod) -> str:
     return on_node or pod.pool or next(iter(state.places.pools_for(pod.cluster, facts.node_selector)), "")
 
 
+# ---- workloads
+
+
+def workload_changed(state: State, workload: Workload | None, event: WorkloadEvent, sync: str) -> None:
+    if workload is None:
+        workload = Workload(facts=event.workload, **_identity(event, sync))
+    else:
+        workload.resource_version = event.resource_version
+        if workload.facts == event.workload:  # most often a status that we wrote ourselves
+            state.workloads.put(workload)
+            return
+        state.give_up_claim(workload.key)
+        workload.facts = event.workload
+    state.workloads.put(workload)
+    state.workload_by_name[(workload.cluster, workload.namespace, workload.name)] = workload
+    namespace = state.namespace_of(workload.cluster, workload.namespace)
+    if namespace is not None:
+        place_workload(state, workload, namespace)
+    state.touch(workload)
+
+
+def workload_vanished(state: State, workload: Workload) -> None:
+    state.break_promise(workload.key)
+    state.forget_workload(workload)
+    state.workloads.drop(workload.key)
+
+
 # ---- what rules
 
 
@@ -183,7 +235,7 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     state.namespaces.put(namespace)
     state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
     bind_namespace(state, namespace)
-    rebind_pods(state, namespace)
+    rebind(state, namespace)
 
 
 def namespace_vanished(state: State, namespace: Namespace) -> None:
@@ -230,6 +282,7 @@ def pool_vanished(state: State, pool: Pool) -> None:
 
 def _rules_changed(state: State) -> None:
     """Queues and pools are few and change rarely, so everything that hangs on them is simply redone."""
+    state.new_grounds()
     state.derive()
     for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
         pool = _pool_held(state, pod)
@@ -279,6 +332,7 @@ def on_unmanaged(state: State, event: UnmanagedEvent) -> None:
 
 KINDS: Final[dict[str, tuple[Callable[..., None], Callable[..., None]]]] = {
     Pod.kind: (pod_changed, pod_vanished),
+    Workload.kind: (workload_changed, workload_vanished),
     Namespace.kind: (namespace_changed, namespace_vanished),
     Queue.kind: (queue_changed, queue_vanished),
     Pool.kind: (pool_changed, pool_vanished),

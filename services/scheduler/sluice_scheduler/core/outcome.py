@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice.decisions import Admit, Fence, LabelNamespace, ReportPool, ReportQueue
+from sluice.decisions import Admit, Evict, Fence, LabelNamespace, ReportPool, ReportQueue
 from sluice.events import OutcomeEvent
 
 from sluice_scheduler.core.entities import Cluster
@@ -22,6 +22,8 @@ def on_outcome(state: State, event: OutcomeEvent) -> None:
             on_fence_outcome(state, cluster, event)
     elif event.decision == Admit.type:
         _on_admit(state, event)
+    elif event.decision == Evict.type and event.result in PAUSE_MS:
+        _on_evict(state, event)
     elif event.decision == LabelNamespace.type:
         _on_label(state, event)
     elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
@@ -40,6 +42,17 @@ def _on_admit(state: State, event: OutcomeEvent) -> None:
     else:
         pod.phase, pod.pool, pod.seq = "Waiting", "", 0
         pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
+    state.pods.put(pod)
+    state.enter(pod)
+
+
+def _on_evict(state: State, event: OutcomeEvent) -> None:
+    """A pod that could not be evicted goes on holding; who waited for it stands in line again."""
+    pod = state.pods.get(state.evicting.get(event.seq, ""))
+    if pod is None:
+        return
+    state.withdraw(pod)
+    pod.evicting = 0
     state.pods.put(pod)
     state.enter(pod)
 

@@ -27,6 +27,7 @@ class Places:
         #: What may be reserved: what the pool's nodes can allocate, less what unmanaged pods hold.
         self.capacity: dict[PoolKey, Resources] = {}
         self.node_count: dict[str, int] = {pool.name: 0 for pool in self.pools}
+        self._selectors = {pool.name: pool.facts.node_selector for pool in self.pools}
         self._nodes: dict[tuple[str, str], Node] = {}
         self._pools_for: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
 
@@ -43,13 +44,21 @@ class Places:
         pool = self.pool_with(node.facts.labels)
         if pool and node.facts.schedulable:
             self.node_count[pool] += sign
-            add_resources(self.capacity.setdefault((node.cluster, pool), {}), node.facts.allocatable, sign)
+            self._count(node.cluster, pool, node.facts.allocatable, sign)
+
+    def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
+        """What has come and gone leaves no trace: a worker that takes over must find the same."""
+        capacity = self.capacity.setdefault((cluster, pool), {})
+        add_resources(capacity, amounts, sign)
+        for resource in [name for name, amount in capacity.items() if not amount]:
+            del capacity[resource]
+        if not capacity:
+            del self.capacity[(cluster, pool)]
 
     def hold(self, unmanaged: Unmanaged, sign: int) -> None:
         """Take what unmanaged pods hold off their pool's capacity, or (-1) put it back."""
         if unmanaged.pool in self.node_count:
-            capacity = self.capacity.setdefault((unmanaged.cluster, unmanaged.pool), {})
-            add_resources(capacity, unmanaged.requests, -sign)
+            self._count(unmanaged.cluster, unmanaged.pool, unmanaged.requests, -sign)
 
     def pool_with(self, labels: Labels) -> str:
         """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
@@ -75,4 +84,4 @@ class Places:
 
     def node_selector(self, pool: str) -> dict[str, str]:
         """What narrows a pod to the pool."""
-        return next((dict(p.facts.node_selector) for p in self.pools if p.name == pool), {})
+        return dict(self._selectors.get(pool, {}))

@@ -52,6 +52,7 @@ def on_sync(state: State, event: SyncEvent) -> None:
         cluster.synced = tuple(sorted({*cluster.synced, event.kind}))
         if not cluster.live and set(state.config.kinds) <= set(cluster.synced):
             cluster.live = True
-            state.pass_due = True
+            state.clusters.put(cluster)
+            state.derive()
             bind_namespaces(state)
     state.clusters.put(cluster)

@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
-from sluice.quantities import format_amount
 from sluice.values import Resources
 
+from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
-from sluice_scheduler.core.places import PoolKey, add_resources
+from sluice_scheduler.core.places import add_resources
+from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
 
@@ -86,12 +87,14 @@ def _queue_fields(
     demand: Resources = {}
     for pod in waiting:
         add_resources(demand, pod.facts.requests)
-    share, resource = state.books.dominant_share(node)
+    branch = state.forest.branch(node.name)
+    held = branch.usage if branch else {}
+    share, resource = dominant_share(held, state.forest.capacity, node.facts.weight)
     return {
-        "usage": _by_pool(state.books.usage(node.name)),
+        "usage": _by_pool(held),
         "demand": _sorted(demand),
         "fair_share": fair,
-        "dominant_share": f"{float(share):.4f}",
+        "dominant_share": as_decimal(share),
         "dominant_resource": resource,
         "pending": len(waiting),
         "running": sum(1 for pod in own if pod.holds),
@@ -109,7 +112,7 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
             state,
             "WithinLimits",
             good=True,
-            problem=over and f"holds more than {over}: nothing more is admitted until it fits again",
+            problem=over and f"holds more than {over}: what is over is taken back",
         ),
         _condition(
             state,
@@ -125,11 +128,11 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
 
 
 def _over(state: State, node: QueueNode) -> str:
-    for resource in sorted(node.facts.limit):
-        limit = state.books.limit(node, resource)
-        if limit is not None and state.books.used(node.name, resource) > limit:
-            return f"its limit of {format_amount(resource, limit)} {resource}"
-    return ""
+    branch = state.forest.branch(node.name)
+    over = (
+        [room.bound for room in branch.rooms if branch.used(room.bound) > room.bound.amount] if branch else []
+    )
+    return over[0].name if over else ""
 
 
 def _condition(state: State, kind: str, *, good: bool, problem: str) -> Condition:
@@ -150,8 +153,8 @@ def fair_shares(state: State) -> dict[str, Resources]:
     """
     wanted = _wanted(state)
     total: Resources = {}
-    for capacity in state.books.capacity.values():
-        add_resources(total, capacity)
+    for (_, _, resource), amount in state.forest.capacity.items():
+        add_resources(total, {resource: amount})
     found: dict[str, Resources] = {name: {} for name in state.tree}
 
     def fill(queues: list[QueueNode], offered: Resources) -> None:
@@ -193,16 +196,20 @@ def water_fill(asking: list[tuple[str, int, int]], amount: int) -> dict[str, int
 
 
 def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
-    here = [key for key in sorted(state.books.capacity) if key[1] == pool.name]
+    here = [key for key in sorted(state.places.capacity) if key[1] == pool.name]
     capacity: Resources = {}
-    reserved: Resources = {}
     for key in here:
-        add_resources(capacity, state.books.capacity[key])
-        add_resources(reserved, state.books.reserved.get(key, {}))
+        add_resources(capacity, state.places.capacity[key])
+    root = state.forest.root
+    reserved: Resources = {}
+    for held in (root.usage, root.leaving):
+        for (_, name, resource), amount in held.items():
+            if name == pool.name:
+                add_resources(reserved, {resource: amount})
     unmanaged: Resources = {}
-    for held in state.unmanaged:
-        if held.pool == pool.name:
-            add_resources(unmanaged, held.requests)
+    for outside in state.unmanaged:
+        if outside.pool == pool.name:
+            add_resources(unmanaged, outside.requests)
     over = sorted(r for r, amount in reserved.items() if amount > max(0, capacity.get(r, 0)))
     return {
         "nodes": state.places.node_count.get(pool.name, 0),
@@ -216,18 +223,30 @@ def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
                 "WithinCapacity",
                 good=True,
                 problem=", ".join(over)
-                and f"more {', '.join(over)} is held than there is: nothing more is admitted until it fits",
+                and f"more {', '.join(over)} is held than there is: what is over is taken back",
             ),
         ],
     }
 
 
-def _by_pool(usage: Mapping[PoolKey, Resources]) -> Resources:
+def _by_pool(usage: Mapping[Dim, int]) -> Resources:
     """`pool/resource` → amount, over all clusters."""
     sums: Resources = {}
-    for (_, pool), held in usage.items():
-        add_resources(sums, {f"{pool}/{resource}": amount for resource, amount in held.items()})
+    for (_, pool, resource), amount in usage.items():
+        add_resources(sums, {f"{pool}/{resource}": amount})
     return _sorted(sums)
+
+
+def dominant_share(usage: Mapping[Dim, int], capacity: Mapping[Dim, int], weight: int) -> tuple[int, str]:
+    """What people are shown of any queue: the largest part of anything, by weight; and of what.
+
+    An inner queue's turn goes by its H-DRF share instead, which counts blocked children apart.
+    """
+    vector = leaf_vector(usage, capacity)
+    fine = dominant(vector, weight)
+    largest = max(vector.values(), default=0)
+    which = min((dim for dim, part in vector.items() if part == largest), default=None)
+    return rounded(fine), f"{which[1]}/{which[2]}" if which else ""
 
 
 def _sorted(amounts: Resources) -> Resources:

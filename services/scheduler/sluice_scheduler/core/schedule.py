@@ -1,59 +1,138 @@
-"""One pass: serve the queue that comes first until nothing fits."""
+"""One pass: keep what was promised, take back what is over, serve whose turn it is until nothing fits, and
+then take from those who have most for those who have least, where that strictly improves."""
 
 from __future__ import annotations
 
-import heapq
-from typing import Any
+from sluice.decisions import Admit, AdmitWorkload
 
-from sluice.decisions import Admit
-
-from sluice_scheduler.core.entities import Pod
+from sluice_scheduler.core.applications import PodSetBook, minimum_of
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Claim, Option
+from sluice_scheduler.core.entities import Pod, Promise, Workload
+from sluice_scheduler.core.history import remember
+from sluice_scheduler.core.reclaim import reclaim, shed
+from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
-from sluice_scheduler.core.tree import QueueNode
 
 
 def schedule(state: State) -> None:
-    """Offer each queue's first pod, in the policy's order; a queue is served as often as its turn comes."""
-    turns: list[tuple[Any, str, Pod]] = []
-    for name in sorted(state.lines):
-        _take_turn(state, turns, name)
-    while turns:
-        _, name, pod = heapq.heappop(turns)
-        queue = state.tree[name]
-        pool = find_pool(state, queue, pod)
-        if pool:
-            admit(state, queue, pod, pool)
-        else:
-            state.lines[name].block(pod, state.books.freed)
-        _take_turn(state, turns, name)
+    state.settle_applications()
+    state.forest.settle()
+    remember(state)
+    shed(state)
+    keep_promises(state)
+    open_reserved(state)
+    serve(state)
+    while reclaim(state):
+        keep_promises(state)
+        serve(state)
 
 
-def _take_turn(state: State, turns: list[tuple[Any, str, Pod]], name: str) -> None:
-    queue = state.tree[name]
-    strict = queue.facts.ordering == "strictFifo"
-    head = state.pods.get(state.lines[name].head(state.books.freed, strict=strict))
-    if head is not None:
-        heapq.heappush(turns, (state.policy.rank(queue, head, state.books), name, head))
+def serve(state: State) -> None:
+    """Serve the branch that comes first, as often as its turn comes, until nothing fits."""
+    while True:
+        if state.free:
+            start_free(state)
+        leaf = state.forest.next()
+        if leaf is None:
+            return
+        assert leaf.head is not None, leaf.name
+        assert leaf.option is not None, leaf.name
+        admit(state, leaf, leaf.head, leaf.option)
 
 
-def find_pool(state: State, queue: QueueNode, pod: Pod) -> str:
-    """The first pool that has room for a pod, within every limit above it; empty if there is none."""
-    if not state.is_live(pod.cluster):
-        return ""
-    for pool in state.places.pools_for(pod.cluster, pod.facts.node_selector):
-        key = (pod.cluster, pool)
-        requests = pod.facts.requests
-        if not state.books.lacking(key, requests) and not state.books.over_limit(queue, key, requests):
-            return pool
-    return ""
+def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
+    """Reserve from this moment on, and decide that the gates be opened."""
+    short = state.forest.short_of(leaf, option)
+    assert short is None, f"no decision passes {short}"
+    if not claim.gang:
+        pod = state.pod(claim.key)
+        open_gate(state, pod, option.pools[0], reason="Fits", sentence=_why_first(leaf, option))
+        return
+    state.forest.leave(claim.key)
+    workload = state.workloads.get(claim.key)
+    if workload is not None:
+        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
+        start(state, workload, dict(zip(sets, option.pools, strict=True)), _why_first(leaf, option))
+        return
+    pools = {part._replace(pods=1): pool for part, pool in zip(option.shape.parts, option.pools, strict=True)}
+    for pod in state.group(claim.key):
+        part = state.part_of(pod)
+        open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
 
 
-def admit(state: State, queue: QueueNode, pod: Pod, pool: str) -> None:
-    """Reserve from this moment on, and decide that the gate be opened."""
-    key = (pod.cluster, pool)
-    assert not state.books.lacking(key, pod.facts.requests), "a decision never passes capacity"
-    assert not state.books.over_limit(queue, key, pod.facts.requests), "a decision never passes a limit"
-    share, resource = state.books.dominant_share(queue)
+def start(state: State, workload: Workload, pools: dict[str, str], why: str) -> None:
+    """Admit a workload's minima, whether or not their pods exist yet."""
+    reserved = {
+        each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
+    }
+    state.decide(
+        AdmitWorkload,
+        cluster=workload.cluster,
+        namespace=workload.namespace,
+        name=workload.name,
+        uid=workload.uid,
+        queue=workload.queue,
+        pools=pools,
+        reserved=reserved,
+        reason="GangFits" if reserved else "NothingToReserve",
+        sentence=why,
+    )
+    workload.admitted, workload.admitted_ms, workload.pools = True, state.cell.time_ms, pools
+    state.workloads.put(workload)
+    state.touch(workload)
+    state.settle_applications()
+    open_reserved(state)
+
+
+def start_free(state: State) -> None:
+    """Workloads whose minima are nothing wait for nothing: their pods are growth claims from the start."""
+    free, state.free = state.free, {}
+    for key in sorted(free):
+        app = free[key]
+        if app.free and app.workload is not None and state.is_live(app.workload.cluster):
+            start(state, app.workload, {}, f"{app.workload.name} needs no minimum to start")
+        elif app.free:
+            state.free[key] = app
+
+
+def open_reserved(state: State) -> None:
+    """Open pods against what is reserved for them: no claim, no turn."""
+    due, state.due = state.due, {}
+    for key in sorted(due):
+        app = due[key]
+        workload = app.workload
+        if workload is None or not app.admitted or not state.is_live(workload.cluster):
+            continue
+        for pod_set in workload.facts.pod_sets:
+            book = app.book(pod_set.name)
+            for pod in _first_waiting(state, book):
+                if book.reserved and _is_within(pod, pod_set.requests):
+                    open_gate(
+                        state,
+                        pod,
+                        workload.pools[pod_set.name],
+                        reason="Reserved",
+                        sentence=f"{workload.name} was admitted with {minimum_of(workload, pod_set)} "
+                        f"{pod_set.name} pods; this is one of them",
+                    )
+                    app.settle(state)
+
+
+def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
+    if not book.reserved or not book.waiting:
+        return []
+    pods = [state.pod(key) for key in book.waiting]
+    now = state.cell.time_ms
+    ready = [pod for pod in pods if pod.retry_ms <= now]
+    return sorted(ready, key=lambda pod: (pod.facts.created_ms, pod.uid))[: book.reserved]
+
+
+def _is_within(pod: Pod, requests: dict[str, int]) -> bool:
+    return all(amount <= requests.get(resource, 0) for resource, amount in pod.facts.requests.items())
+
+
+def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) -> None:
     state.withdraw(pod)
     decision = state.decide(
         Admit,
@@ -61,15 +140,72 @@ def admit(state: State, queue: QueueNode, pod: Pod, pool: str) -> None:
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
-        queue=queue.name,
+        queue=pod.queue,
         pool=pool,
         node_selector=state.places.node_selector(pool),
-        reason="Fits",
-        sentence=(
-            f"fits into pool {pool}; {queue.name} came first, with "
-            + (f"{float(share):.1%} of {resource} by weight" if resource else "nothing held yet")
-        ),
+        reason=reason,
+        sentence=sentence,
     )
     pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, decision.seq, 0
+    pod.admitted_ms = state.cell.time_ms
     state.pods.put(pod)
     state.enter(pod)
+
+
+def _why_first(leaf: Branch, option: Option) -> str:
+    pools = " and ".join(dict.fromkeys(option.pools))
+    if leaf.covered:
+        return f"fits into pool {pools}, and a guarantee covers it"
+    held = (
+        f"with {as_percent(leaf.share)} of what it has most of, by weight"
+        if leaf.share
+        else "holding nothing yet"
+    )
+    return f"fits into pool {pools}; {leaf.name} came first, {held}"
+
+
+# ---- promises
+
+
+def keep_promises(state: State) -> None:
+    """Admit what was promised once the victims are gone; give up what has waited too long."""
+    for promise in sorted(state.promises, key=lambda promise: promise.seq):
+        if promise.until_ms <= state.cell.time_ms:
+            state.give_up(promise)
+        elif _has_room(state, promise):
+            _keep(state, promise)
+
+
+def _has_room(state: State, promise: Promise) -> bool:
+    """Whether what was promised is there: nothing that others still hold is in the way."""
+    cost = state.promised_cost(promise)
+    leaf = state.forest.leaves.get(promise.queue)
+    if leaf is None:
+        return False
+    for branch in leaf.bounded:
+        for room in branch.rooms:
+            part = room.bound.part(cost)
+            # The promise itself is in `usage` and off `leaving`: put it back on the side of what is not held.
+            held = sum(branch.usage.get(d, 0) + branch.leaving.get(d, 0) for d in room.bound.dims)
+            if part and held + part > room.bound.amount:
+                return False
+    return True
+
+
+def _keep(state: State, promise: Promise) -> None:
+    why = "what was taken back for it is free now"
+    state.break_promise(promise.claim)
+    workload = state.workloads.get(promise.claim)
+    if workload is not None:
+        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
+        start(state, workload, dict(zip(sets, promise.pools, strict=True)), why)
+        return
+    pod = state.pods.get(promise.claim)
+    if pod is not None:
+        open_gate(state, pod, promise.pools[0], reason="Reclaimed", sentence=why)
+        return
+    group = state.group(promise.claim)
+    kinds = sorted({state.part_of(pod) for pod in group})
+    pools = dict(zip(kinds, promise.pools, strict=False))
+    for pod in group:
+        open_gate(state, pod, pools[state.part_of(pod)], reason="Reclaimed", sentence=why)

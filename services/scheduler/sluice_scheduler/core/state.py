@@ -1,7 +1,7 @@
 """All that `step` reads and writes: the entities of one cell, and what is derived from them.
 
-Entities are committed to the ledger as they change. The books, the tree and the lines are not: they are
-recomputed from the entities by `State.restore`, so they can never disagree with what was committed.
+Entities are committed to the ledger as they change. The forest and the applications are not: they are
+recomputed from the entities by `State.derive`, so they can never disagree with what was committed.
 """
 
 from __future__ import annotations
@@ -12,28 +12,32 @@ from typing import Any, Final, TypeVar
 from sluice.decisions import Decision
 from sluice.events import CellConfig
 
-from sluice_scheduler.core.books import Books
+from sluice_scheduler.core.applications import Application
+from sluice_scheduler.core.claims import Claim, Cost, Part, cost_of, part
 from sluice_scheduler.core.entities import (
     Cell,
     Cluster,
     Entity,
+    History,
     Namespace,
     Node,
     Pod,
     Pool,
+    Promise,
     Queue,
     Report,
     Table,
     Tombstone,
     Unmanaged,
+    Workload,
 )
+from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
-from sluice_scheduler.core.waiting import Line
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 1
+CORE_VERSION: Final = 2
 
 D = TypeVar("D", bound=Decision)
 
@@ -53,6 +57,9 @@ class State:
         self.unmanaged: Table[Unmanaged] = Table(self.changes)
         self.tombstones: Table[Tombstone] = Table(self.changes)
         self.reports: Table[Report] = Table(self.changes)
+        self.promises: Table[Promise] = Table(self.changes)
+        self.histories: Table[History] = Table(self.changes)
+        self.workloads: Table[Workload] = Table(self.changes)
         self.pods: Table[Pod] = Table(self.changes)
         tables: tuple[tuple[type[Entity], Table[Any]], ...] = (
             (Cell, self.cells),
@@ -64,6 +71,9 @@ class State:
             (Unmanaged, self.unmanaged),
             (Tombstone, self.tombstones),
             (Report, self.reports),
+            (Promise, self.promises),
+            (History, self.histories),
+            (Workload, self.workloads),
             (Pod, self.pods),
         )
         self._tables: dict[str, Table[Any]] = {entity.kind: table for entity, table in tables}
@@ -75,6 +85,7 @@ class State:
         #: Something that a status shows may have changed.
         self.report_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
+        self.workload_by_name = {(w.cluster, w.namespace, w.name): w for w in self.workloads}
         self.derive()
 
     def clear(self) -> None:
@@ -82,6 +93,7 @@ class State:
         for table in self._tables.values():
             table.clear()
         self.namespace_by_name = {}
+        self.workload_by_name = {}
 
     def table(self, kind: str) -> Table[Any]:
         return self._tables[kind]
@@ -111,14 +123,19 @@ class State:
         cell = self.cell
         cell.config = config
         self.cells.put(cell)
-        self.pass_due = self.report_due = True
+        self.derive()
+
+    def new_grounds(self) -> None:
+        """Capacity was added or a queue edited: who lost pods may push others out again."""
+        cell = self.cell
+        cell.grounds += 1
+        self.cells.put(cell)
 
     def advance_time(self, time_ms: int) -> None:
         """A cell's time is the largest seen."""
         cell = self.cell
-        if time_ms > cell.time_ms:
-            cell.time_ms = time_ms
-            self.cells.put(cell)
+        cell.time_ms = max(time_ms, cell.time_ms)
+        self.cells.put(cell)
 
     @property
     def policy(self) -> Policy:
@@ -135,7 +152,7 @@ class State:
             seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
         )
         cell.next_seq += 1
-        self.cells.put(cell)
+        self.changes[Cell.kind] = cell
         self.decided.append(decision)
         return decision
 
@@ -155,6 +172,11 @@ class State:
             (pod for pod in self.pods if (pod.cluster, pod.namespace) == where), key=lambda pod: pod.key
         )
 
+    def pod(self, key: str) -> Pod:
+        found = self.pods.get(key)
+        assert found is not None, f"{key} is in a book or line, but has no account"
+        return found
+
     def namespace_of(self, cluster: str, name: str) -> Namespace | None:
         return self.namespace_by_name.get((cluster, name))
 
@@ -162,32 +184,48 @@ class State:
 
     def enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
-        self.report_due = True
-        if pod.bypassed:
-            self.bypassed.add(pod.key)
-        if pod.phase == "Assumed":
-            self.assumed[pod.seq] = pod.key
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.facts.workload else None
+        if app is not None:
+            app.enter(pod)
+            self.unsettled[app.key] = app
         if pod.holds:
+            if pod.bypassed:
+                self.bypassed.add(key)
+            if pod.phase == "Assumed":
+                self.assumed[pod.seq] = key
+            if pod.evicting:
+                self.evicting[pod.evicting] = key
+            self.holders.setdefault(pod.queue, set()).add(key)
             if pod.pool:
-                self.books.charge(self.tree.get(pod.queue), (pod.cluster, pod.pool), pod.facts.requests)
-        elif pod.phase == "Waiting" and not pod.facts.deleting and not pod.problem and pod.queue:
+                self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+        elif waits(pod):
             if pod.retry_ms > self.cell.time_ms:
-                self._retries[pod.key] = pod.retry_ms
-            else:
-                self.lines.setdefault(pod.queue, Line()).join(pod)
-                self.pass_due = True
+                self._retries[key] = pod.retry_ms
+            elif app is None or app.offered:
+                self.offer(pod)
 
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
-        self.report_due = True
-        self.bypassed.discard(pod.key)
-        self.assumed.pop(pod.seq, None)
-        if pod.holds and pod.pool:
-            self.books.release(self.tree.get(pod.queue), (pod.cluster, pod.pool), pod.facts.requests)
-            self.pass_due = True
-        if pod.queue in self.lines:
-            self.lines[pod.queue].leave(pod)
-        self._retries.pop(pod.key, None)
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.facts.workload else None
+        if app is not None:
+            app.leave(pod)
+            self.unsettled[app.key] = app
+        if pod.holds:
+            self.bypassed.discard(key)
+            self.assumed.pop(pod.seq, None)
+            self.evicting.pop(pod.evicting, None)
+            self.holders[pod.queue].discard(key)
+            if pod.pool:
+                self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
+        else:
+            self.forest.leave(key)
+            self._retries.pop(key, None)
+            if len(self.promises):
+                self.break_promise(key)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
@@ -195,36 +233,234 @@ class State:
             self.assumed.pop(before.seq, None)
         self.pods.put(after)
 
+    def offer(self, pod: Pod) -> None:
+        """Put a pod in line. Pods of a workload stand where the workload does."""
+        key, facts = pod.key, pod.facts
+        if key in self.forest.claims or pod.queue not in self.forest.leaves:
+            return
+        if len(self.promises) and self.promise_for(key) is not None:
+            return
+        workload = None
+        if facts.workload:
+            workload = self.workload_by_name.get((pod.cluster, pod.namespace, facts.workload))
+        names: tuple[int | str, ...] = (pod.namespace, pod.uid)
+        priority, created_ms = facts.priority, facts.created_ms
+        if workload is not None:
+            names = (pod.namespace, workload.uid, facts.created_ms, pod.uid)
+            priority, created_ms = workload.facts.priority, workload.facts.created_ms
+        shape = self.forest.shape((self.part_of(pod),))
+        self.forest.join(
+            Claim(
+                key=key,
+                line=pod.queue,
+                priority=priority,
+                created_ms=created_ms,
+                names=names,
+                shape=shape,
+                gang=False,
+            )
+        )
+
     def capacity_changed(self) -> None:
-        self.books.freed += 1
+        self.new_grounds()
+        self.forest.capacity_changed()
         self.pass_due = self.report_due = True
 
     def offer_retries(self) -> None:
         """Pods whose admission failed come back to their line when their pause is over."""
         for key in [key for key, retry_ms in self._retries.items() if retry_ms <= self.cell.time_ms]:
-            del self._retries[key]
-            pod = self.pods.get(key)
-            assert pod is not None, "an account leaves its pause before it is dropped"
+            pod = self.pod(key)
+            self.withdraw(pod)
             self.enter(pod)
+
+    # ---- applications: several pods that are admitted together, or belong to one workload
+
+    def application_of(self, pod: Pod) -> Application | None:
+        name = pod.facts.workload
+        if not name:
+            return None
+        place = (pod.cluster, pod.namespace, name)
+        app = self.applications.get(place)
+        if app is None:
+            app = self.applications[place] = Application(place)
+        if app.workload is None:
+            app.workload = self.workload_by_name.get(place)
+        return app
+
+    def touch(self, workload: Workload) -> None:
+        """Something of a workload's own account has changed."""
+        place = (workload.cluster, workload.namespace, workload.name)
+        app = self.applications.get(place)
+        if app is None:
+            app = self.applications[place] = Application(place)
+        app.workload = self.workload_by_name.get(place)
+        self.unsettled[app.key] = app
+        self.pass_due = self.report_due = True
+
+    def members_of(self, workload: Workload) -> list[str]:
+        """The keys of its pods that hold or wait."""
+        app = self.applications.get((workload.cluster, workload.namespace, workload.name))
+        books = app.books.values() if app else ()
+        return sorted(key for book in books for key in (*book.holding, *book.waiting))
+
+    def forget_workload(self, workload: Workload) -> None:
+        """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
+        place = (workload.cluster, workload.namespace, workload.name)
+        self.workload_by_name.pop(place, None)
+        self.forest.leave(workload.key)
+        app = self.applications.get(place)
+        if app is not None:
+            app.workload = None
+            self.unsettled[app.key] = app
+        self.pass_due = self.report_due = True
+
+    def waits_for_time(self) -> bool:
+        """Whether the mere passing of time may change what a pass decides."""
+        if len(self.promises):
+            return True
+        if not self.forest.claims:
+            return False
+        facts = [queue.facts for queue in self.tree.values()]
+        looks_back = any(self.policies[name].half_life_ms for name in self._policy_names())
+        return looks_back or any(each.minimum_run_ms for each in facts)
+
+    def _policy_names(self) -> set[str]:
+        named = {node.facts.policy for node in self.tree.values()}
+        return {self.config.policy, *(name for name in named if name in self.policies)}
+
+    def settle_applications(self) -> None:
+        """Bring reservations and gang claims in step with accounts."""
+        while self.unsettled:
+            unsettled = dict(self.unsettled)
+            self.unsettled.clear()
+            for key in sorted(unsettled):
+                app = unsettled[key]
+                app.settle(self)
+                self.due[key] = app
+                if app.free:
+                    self.free[key] = app
+
+    def application_by_claim(self, claim: str) -> Application | None:
+        workload = self.workloads.get(claim)
+        if workload is not None:
+            return self.applications.get((workload.cluster, workload.namespace, workload.name))
+        kind, _, place = claim.partition("/")
+        cluster, _, rest = place.partition("/")
+        namespace, _, name = rest.partition("/")
+        return self.applications.get((cluster, namespace, name)) if kind == "group" else None
+
+    def workload_of(self, claim: str) -> Workload | None:
+        """The workload that a claim is of."""
+        workload = self.workloads.get(claim)
+        pod = self.pods.get(claim)
+        if workload is None and pod is not None and pod.facts.workload:
+            workload = self.workload_by_name.get((pod.cluster, pod.namespace, pod.facts.workload))
+        return workload
+
+    def admitted_in(self, queue: str) -> list[Application]:
+        """The applications with something reserved in a queue."""
+        return list(self.reserving.get(queue, {}).values())
+
+    def group(self, claim: str) -> list[Pod]:
+        """The pods of a pod group that wait to be admitted together."""
+        app = self.application_by_claim(claim)
+        keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
+        return [pod for pod in map(self.pod, keys) if pod.retry_ms <= self.cell.time_ms]
+
+    def part_of(self, pod: Pod) -> Part:
+        return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+
+    # ---- promises
+
+    def promise_for(self, claim: str) -> Promise | None:
+        return self.promises.get(f"{Promise.kind}/{claim}")
+
+    def promise(self, promise: Promise) -> None:
+        self.promises.put(promise)
+        self._charge_promise(promise, 1)
+        self.pass_due = True
+
+    def break_promise(self, claim: str) -> Promise | None:
+        """Give up what is held for a claim; its owner puts it back in line, or admits it."""
+        promise = self.promise_for(claim)
+        if promise is not None:
+            self._charge_promise(promise, -1)
+            self.promises.drop(promise.key)
+            self.pass_due = True
+        return promise
+
+    def give_up(self, promise: Promise) -> None:
+        """Victims did not leave in time, or somebody goes before: the claim stands in line again."""
+        self.break_promise(promise.claim)
+        pod = self.pods.get(promise.claim)
+        app = self.application_by_claim(promise.claim)
+        if pod is not None:
+            self.offer(pod)
+        elif app is not None:
+            app.settle(self)
+
+    def give_up_claim(self, claim: str) -> None:
+        promise = self.promise_for(claim)
+        if promise is not None:
+            self.give_up(promise)
+
+    def priority_of(self, claim: str) -> int:
+        workload = self.workload_of(claim)
+        if workload is not None:
+            return workload.facts.priority
+        pods = [self.pod(claim)] if claim in self.pods else self.group(claim)
+        return max((pod.facts.priority for pod in pods), default=0)
+
+    def _charge_promise(self, promise: Promise, sign: int) -> None:
+        cost = self.promised_cost(promise)
+        self.forest.charge(promise.queue, cost, sign)
+        self.forest.charge(promise.queue, cost, -sign, leaving=True)
+
+    def promised_cost(self, promise: Promise) -> Cost:
+        return tuple(((cluster, pool, resource), amount) for cluster, pool, resource, amount in promise.cost)
 
     # ---- what is derived
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
         self.places = Places(pool for pool in self.pools if self.begun and pool.cluster == self.home)
-        self.books = Books(self.places)
         self.tree: dict[str, QueueNode] = {}
-        self.lines: dict[str, Line] = {}
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
+        self.evicting: dict[int, str] = {}  # the decision that evicts a pod → the pod's key
+        self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
+        self.applications: dict[tuple[str, str, str], Application] = {}
+        self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
+        self.unsettled: dict[tuple[str, str, str], Application] = {}
+        #: Applications that may have pods to open against a reservation, and those that wait for nothing.
+        self.due: dict[tuple[str, str, str], Application] = {}
+        self.free: dict[tuple[str, str, str], Application] = {}
         self._retries: dict[str, int] = {}  # a pod's key → not offered again before
         self.pass_due = self.report_due = True
         if not self.begun:
             return
         self.tree = build_tree((q for q in self.queues if q.cluster == self.home), self.config.cell)
+        self.forest = Forest(
+            self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
+        )
         for node in self.nodes:
             self.places.add(node)
         for held in self.unmanaged:
             self.places.hold(held, 1)
+        for promise in self.promises:
+            self._charge_promise(promise, 1)
+        for workload in self.workloads:
+            self.touch(workload)
         for pod in self.pods:
             self.enter(pod)
+        self.settle_applications()
+        self.forest.settle()
+
+
+def waits(pod: Pod) -> bool:
+    """Whether a pod's account may stand in a line at all."""
+    return pod.phase == "Waiting" and not pod.facts.deleting and not pod.problem and bool(pod.queue)
+
+
+def pod_cost(pod: Pod) -> Cost:
+    return cost_of(pod.cluster, pod.pool, tuple(pod.facts.requests.items()))

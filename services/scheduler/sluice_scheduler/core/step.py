@@ -18,6 +18,7 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
+from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
 from sluice_scheduler.core.recovery import on_rebuild, on_sync
@@ -30,7 +31,9 @@ def step(state: State, event: Event) -> list[Decision]:
     if isinstance(event, RebuildEvent):
         on_rebuild(state, event)
     elif state.begun:
-        state.advance_time(event.time_ms)
+        if event.time_ms > state.cell.time_ms:
+            state.advance_time(event.time_ms)
+            look_back(state)
         _react(state, event)
         if state.pass_due and not event.more:
             state.pass_due = False
@@ -48,6 +51,7 @@ def _react(state: State, event: Event) -> None:
             state.offer_retries()
             level_old_graves(state)
             report(state)
+            state.pass_due = state.pass_due or state.waits_for_time()
         case UnmanagedEvent():
             on_unmanaged(state, event)
         case SyncEvent():

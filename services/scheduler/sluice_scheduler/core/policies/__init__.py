@@ -1,21 +1,26 @@
-"""Policies order claims; they see the state and cannot touch the books.
+"""Policies order claims; they see shares and claims, and cannot touch the books.
 
-One is named in the cell's configuration and found by the entry point group `sluice.policies`.
+One is named in the cell's configuration, others on queues for what waits in and below them. They are found by
+the entry point group `sluice.policies`; docs/policies.md shows one written outside this repository.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from sluice_scheduler.core.books import Books
-from sluice_scheduler.core.entities import Pod
-from sluice_scheduler.core.tree import QueueNode
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Claim
 
 
 class Policy(Protocol):
-    def rank(self, queue: QueueNode, claim: Pod, books: Books) -> Any:
-        """Compares queues by the claim at the head of each: the lowest is served next.
+    #: Whether pods are taken from who has most for who has least. Guarantees are enforced in any case.
+    reclaims: bool
+    #: After this long a use counts half; 0: what was used in the past does not count.
+    half_life_ms: int
 
-        Ties go to the queue named first.
+    def rank(self, branch: Branch, claim: Claim) -> Any:
+        """Compares siblings by the claim at the head of each: the lowest is served next.
+
+        Ties go to the queue created first.
         """
         ...

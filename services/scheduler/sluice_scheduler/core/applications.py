@@ -1,0 +1,193 @@
+"""Applications: pods that belong together, and what is reserved for those of them that are not there yet.
+
+An application stands behind a DynamicWorkload, or is a pod group: pods that name a workload nobody made, and
+how many of them start together. Until it is admitted it waits as one gang claim. From then on its missing
+minima are reserved, its pods open against the reservation, and every pod beyond that is a growth claim.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.events import PodSetFacts
+
+from sluice_scheduler.core.claims import Claim, Cost, Part, Shape, cost_of, part
+from sluice_scheduler.core.entities import Pod, Workload
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state import State
+
+
+class PodSetBook:
+    """The pods of one pod set, and what is reserved for missing ones."""
+
+    __slots__ = ("cost", "holding", "queue", "reserved", "waiting")
+
+    def __init__(self) -> None:
+        self.holding: set[str] = set()  # keys; evicted pods are out of it
+        self.waiting: set[str] = set()
+        self.reserved = 0  # pods
+        self.queue = ""
+        self.cost: Cost = ()  # of one pod
+
+
+class Application:
+    __slots__ = ("books", "free", "group_size", "key", "offered", "workload")
+
+    def __init__(self, key: tuple[str, str, str]) -> None:
+        self.key = key  # cluster, namespace, name
+        self.workload: Workload | None = None
+        self.group_size = 0
+        self.books: dict[str, PodSetBook] = {}
+        self.offered = False  # its waiting pods stand in line one by one
+        self.free = False  # its minima are nothing: it starts without a claim
+
+    @property
+    def claim_key(self) -> str:
+        return self.workload.key if self.workload else "group/" + "/".join(self.key)
+
+    def book(self, pod_set: str) -> PodSetBook:
+        return self.books.setdefault(pod_set, PodSetBook())
+
+    def enter(self, pod: Pod) -> None:
+        self.group_size = self.group_size or pod.facts.group_size
+        book = self.book(pod.facts.pod_set)
+        if pod.holds and not pod.evicting:
+            book.holding.add(pod.key)
+        elif pod.phase == "Waiting" and not pod.facts.deleting and not pod.problem:
+            book.waiting.add(pod.key)
+
+    def leave(self, pod: Pod) -> None:
+        book = self.book(pod.facts.pod_set)
+        book.holding.discard(pod.key)
+        book.waiting.discard(pod.key)
+
+    @property
+    def admitted(self) -> bool:
+        if self.workload is not None:
+            return self.workload.admitted and not self.workload.facts.finished
+        return self.group_size > 0 and any(book.holding for book in self.books.values())
+
+    def settle(self, state: State) -> None:
+        self._reserve(state)
+        self._claim_gang(state)
+        if self.offered != self.admitted:
+            self.offered = self.admitted
+            waiting = [key for book in self.books.values() for key in book.waiting]
+            for key in sorted(waiting):
+                if self.offered:
+                    state.offer(state.pod(key))
+                else:
+                    state.forest.leave(key)
+
+    # ---- the reservation
+
+    def _reserve(self, state: State) -> None:
+        for book in self.books.values():
+            if book.reserved:
+                state.forest.charge(book.queue, _times(book.cost, book.reserved), -1)
+                state.reserving[book.queue].pop(self.key, None)
+                book.reserved = 0
+        if self.workload is None or not self.admitted:
+            return
+        for pod_set in self.workload.facts.pod_sets:
+            book = self.book(pod_set.name)
+            missing = minimum_of(self.workload, pod_set) - len(book.holding)
+            if missing > 0:
+                pool = self.workload.pools.get(pod_set.name, "")
+                book.queue = self.workload.queue
+                book.cost = (
+                    cost_of(self.workload.cluster, pool, tuple(pod_set.requests.items())) if pool else ()
+                )
+                book.reserved = missing
+                state.forest.charge(book.queue, _times(book.cost, missing), 1)
+                state.reserving.setdefault(book.queue, {})[self.key] = self
+
+    # ---- the gang claim
+
+    def _claim_gang(self, state: State) -> None:
+        standing = state.forest.claims.get(self.claim_key)
+        wanted = self._wanted_gang(state)
+        self.free = wanted is not None and not wanted.shape.parts
+        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+            return
+        if standing is not None:
+            state.forest.leave(standing.key)
+        if wanted is not None and not self.free and state.promise_for(wanted.key) is None:
+            wanted.shape = state.forest.shape(wanted.shape.parts)
+            state.forest.join(wanted)
+
+    def _wanted_gang(self, state: State) -> Claim | None:
+        if self.admitted:
+            return None
+        workload = self.workload
+        if workload is not None:
+            if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
+                return None
+            return _gang(
+                self.claim_key,
+                queue=workload.queue,
+                priority=workload.facts.priority,
+                created_ms=workload.facts.created_ms,
+                names=(workload.namespace, workload.uid),
+                parts=parts_of(workload),
+            )
+        pods = [state.pod(key) for book in self.books.values() for key in sorted(book.waiting)]
+        pods = [pod for pod in pods if pod.retry_ms <= state.cell.time_ms]
+        if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
+            return None
+        alike: dict[Part, int] = {}
+        for pod in pods:
+            each = part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+            alike[each] = alike.get(each, 0) + 1
+        return _gang(
+            self.claim_key,
+            queue=pods[0].queue,
+            priority=max(pod.facts.priority for pod in pods),
+            created_ms=min(pod.facts.created_ms for pod in pods),
+            names=(self.key[1], min(pod.uid for pod in pods)),
+            parts=tuple(each._replace(pods=count) for each, count in sorted(alike.items())),
+        )
+
+
+def _asks_the_same(one: Claim, other: Claim) -> bool:
+    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
+
+
+def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
+    return max(0, min(pod_set.min_count, pod_set.count) - reclaimable(workload, pod_set))
+
+
+def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
+    """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
+    succeeded = workload.succeeded.get(pod_set.name, 0)
+    completions = pod_set.count if pod_set.completions is None else pod_set.completions
+    return pod_set.count - max(0, min(pod_set.count, completions - succeeded))
+
+
+def parts_of(workload: Workload) -> tuple[Part, ...]:
+    """What a workload's gang claim asks for."""
+    return tuple(
+        part(workload.cluster, minimum, pod_set.requests, pod_set.node_selector)
+        for pod_set in workload.facts.pod_sets
+        if (minimum := minimum_of(workload, pod_set))
+    )
+
+
+def _gang(
+    key: str, *, queue: str, priority: int, created_ms: int, names: tuple[str, str], parts: tuple[Part, ...]
+) -> Claim:
+    return Claim(
+        key=key,
+        line=queue,
+        priority=priority,
+        created_ms=created_ms,
+        names=names,
+        shape=Shape(parts, -1),
+        gang=True,
+    )
+
+
+def _times(cost: Cost, count: int) -> Cost:
+    return tuple((dim, amount * count) for dim, amount in cost)

@@ -1,0 +1,199 @@
+"""A branch: one queue's moving part. What it holds, its share, who of its claims is next.
+
+An inner queue's own pods form an implicit leaf under it. The root above all queues holds the pools'
+capacities as its limits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sluice_scheduler.core.claims import Claim, Cost, Dim, Option
+from sluice_scheduler.core.lines import Line
+from sluice_scheduler.core.rooms import Bound, Gate, Room
+from sluice_scheduler.core.shares import Vector, direction, dominant, inner_vector, leaf_vector, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sluice_scheduler.core.policies import Policy
+    from sluice_scheduler.core.tree import QueueNode
+
+#: A branch's turn among its siblings: the policy's rank, then who was there first. The lowest is served next.
+Turn = tuple[Any, tuple[int, str], "Branch"]
+
+
+class Branch:
+    """`usage` is what the branch holds once all that was decided has happened: evicted pods are out of it,
+    promised claims are in. `leaving` is the difference to what is held now."""
+
+    __slots__ = (
+        "_fixed",
+        "_minima",
+        "_scaled",
+        "blocked",
+        "bounded",
+        "children",
+        "covered",
+        "fine",
+        "gates",
+        "guarantees",
+        "head",
+        "hope",
+        "hopes",
+        "is_leaf",
+        "leaving",
+        "line",
+        "name",
+        "option",
+        "order",
+        "parent",
+        "past_share",
+        "path",
+        "policy",
+        "queue",
+        "rooms",
+        "rooms_of",
+        "share",
+        "told",
+        "turn",
+        "turns",
+        "usage",
+        "vector",
+        "weight",
+    )
+
+    def __init__(
+        self, queue: QueueNode | None, parent: Branch | None, *, is_leaf: bool, policy: Policy
+    ) -> None:
+        self.queue = queue
+        self.name = queue.name if queue else ""
+        self.parent = parent
+        self.path: tuple[Branch, ...] = (self, *parent.path) if parent else (self,)
+        self.children: list[Branch] = []
+        self.is_leaf = is_leaf
+        own = parent is not None and parent.queue is queue  # the implicit leaf of an inner queue
+        self.weight = queue.facts.weight if queue and not own else 1
+        self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
+        self.policy = policy
+        self.line = Line(strict=queue is not None and queue.facts.ordering == "strictFifo")
+
+        self.usage: dict[Dim, int] = {}
+        self.leaving: dict[Dim, int] = {}
+        self.past_share = 0  # of decayed usage, for policies that look back
+        self.rooms: list[Room] = []
+        self.rooms_of: dict[Dim, list[Room]] = {}
+        self.gates: dict[Option, Gate] = {}
+        self.guarantees: list[Bound] = []
+        self.bounded: list[Branch] = []  # of the path, those with rooms
+
+        self.vector: Vector = {}
+        self.fine = 0
+        self.share = 0
+        self.blocked = True
+        self._scaled: Vector = {}  # sum of the non-blocked children's directions
+        self._fixed: Vector = {}  # sum of the blocked children's vectors
+        self._minima: list[tuple[int, tuple[int, str], Branch]] = []
+        self.told: tuple[bool, int, Vector] | None = None  # what the parent has added up of this one
+
+        self.head: Claim | None = None  # who is served when it is this branch's turn
+        self.option: Option | None = None
+        self.covered = False  # by a guarantee, here or below
+        self.hope: int | None = (
+            None  # of a leaf that waits: its share if it got the least of what it asks for
+        )
+        self.hopes: list[tuple[int, tuple[int, str], Branch]] = []  # of its leaves; only their latest count
+        self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
+        self.turns: list[Turn] = []
+
+    def add(self, amounts: dict[Dim, int], cost: Cost, sign: int) -> Iterator[Room]:
+        """Change `usage` or `leaving`; the rooms that this concerns."""
+        for dim, amount in cost:
+            total = amounts.get(dim, 0) + sign * amount
+            if total:
+                amounts[dim] = total
+            else:
+                del amounts[dim]
+            yield from self.rooms_of.get(dim, ())
+
+    # ---- shares
+
+    def measure(self, capacity: Mapping[Dim, int], saturated: Collection[Dim]) -> None:
+        """Compute the share anew from the usage, or from what the children have told."""
+        if self.is_leaf:
+            self.vector = leaf_vector(self.usage, capacity)
+            self.fine = dominant(self.vector, self.weight)
+        else:
+            self.vector = inner_vector(self._smallest(), self._scaled, self._fixed)
+            self.fine = dominant(self.vector, self.weight, saturated)
+        self.share = rounded(self.fine)
+
+    def tell(self, parent: Branch) -> None:
+        """Let the parent add this branch up as it is now, in the place of what it was."""
+        parts = self.vector if self.blocked else direction(self.vector, self.fine)
+        if self.told is not None:
+            was_blocked, _, before = self.told
+            _add(parent._fixed if was_blocked else parent._scaled, before, -1)
+        self.told = (self.blocked, self.fine, parts)
+        _add(parent._fixed if self.blocked else parent._scaled, parts, 1)
+        if not self.blocked:
+            heapq.heappush(parent._minima, (self.fine, self.order, self))
+
+    def _smallest(self) -> int:
+        """The smallest share among the non-blocked children."""
+        while self._minima:
+            fine, _, child = self._minima[0]
+            if child.told is not None and child.told[:2] == (False, fine):
+                return fine
+            heapq.heappop(self._minima)
+        return 0
+
+    # ---- turns
+
+    def take_turn(self) -> None:
+        """Stand among the siblings as the policy ranks this branch's head; without one, stand back."""
+        parent = self.parent
+        if parent is None:
+            return
+        if self.head is None:
+            self.turn = None
+            return
+        turn = (parent.policy.rank(self, self.head), self.order, self)
+        if self.turn is None or self.turn[:2] != turn[:2]:
+            self.turn = turn
+            heapq.heappush(parent.turns, turn)
+
+    def first(self) -> Branch | None:
+        """The child whose turn it is."""
+        turns = self.turns
+        while turns:
+            child = turns[0][2]
+            if child.turn is turns[0]:
+                return child
+            heapq.heappop(turns)
+        return None
+
+    # ---- guarantees
+
+    def is_covered(self, cost: Cost) -> bool:
+        """Whether the branch would be within its guarantee in every resource that `cost` names."""
+        if not self.guarantees:
+            return False
+        covered: set[Dim] = set()
+        for bound in self.guarantees:
+            part = bound.part(cost)
+            if part and part + self.used(bound) <= bound.amount:
+                covered.update(bound.dims)
+            elif part:
+                return False
+        return all(dim in covered for dim, _ in cost if dim[2] != "pods")  # of which no author thinks
+
+    def used(self, bound: Bound) -> int:
+        return sum(self.usage.get(dim, 0) for dim in bound.dims)
+
+
+def _add(target: Vector, parts: Vector, sign: int) -> None:
+    for dim, part in parts.items():
+        target[dim] = target.get(dim, 0) + sign * part

@@ -1,0 +1,164 @@
+"""Why something waits: pure functions of the state, for `sluice explain` and statuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sluice.quantities import format_amount
+
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Claim, Option
+from sluice_scheduler.core.entities import Pod, Promise, Workload
+from sluice_scheduler.core.reclaim import is_barred
+from sluice_scheduler.core.shares import as_percent
+from sluice_scheduler.core.state import State
+
+#: A queue's drain is measured over so long, and from no fewer admissions.
+DRAIN_WINDOW_MS: Final = 10 * 60_000
+DRAIN_MIN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    reason: str  # a code, CamelCase
+    sentence: str
+    position: int | None = None  # in its queue, from 1; None: it stands in no line
+    eta_ms: int | None = None  # when it is expected to be served; None: nothing to go by
+
+
+def why(state: State, key: str) -> Answer:
+    """Why the pod or workload with this key is not admitted, or that it is."""
+    claim = state.forest.claims.get(key)
+    if claim is not None:
+        return _why_in_line(state, claim)
+    promise = state.promise_for(key)
+    if promise is not None:
+        return _why_promised(state, promise)
+    account = state.pods.get(key) or state.workloads.get(key)
+    if account is None:
+        return Answer(reason="Unknown", sentence=f"{key} is not known here")
+    if account.problem:
+        return Answer(reason="Problem", sentence=account.problem)
+    return _why_workload(account) if isinstance(account, Workload) else _why_pod(state, account)
+
+
+def _why_in_line(state: State, claim: Claim) -> Answer:
+    state.forest.settle()
+    leaf = state.forest.leaves[claim.line]
+    position = 1 + sum(1 for other in leaf.line if other.place < claim.place)
+    eta_ms = _eta(state, claim.line, position)
+    if not claim.shape.options:
+        return Answer(
+            reason="NoPool",
+            sentence="no pool has a node that its node selector allows: change the selector, or add a pool",
+            position=position,
+        )
+    if leaf.line.strict and position > 1:
+        return Answer(
+            reason="BehindFirst",
+            sentence=f"{leaf.name} serves strictly in order, and {position - 1} claims stand before it",
+            position=position,
+            eta_ms=eta_ms,
+        )
+    reason, sentence = _why_short(state, leaf, claim)
+    return Answer(reason=reason, sentence=sentence, position=position, eta_ms=eta_ms)
+
+
+def _why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
+    option = claim.shape.options[0]
+    bound = state.forest.short_of(leaf, option)
+    if bound is None:
+        return "NextPass", "it fits, and is served when its turn comes"
+    resource = bound.dims[0][2]
+    asked = format_amount(resource, bound.part(option.cost))
+    standing = f"{leaf.name} holds {as_percent(leaf.share)} of what it has most of, by weight"
+    may_push = "; it lost pods before and takes none from others now" if is_barred(state, claim) else ""
+    ends = _ends_first(state, leaf, option)
+    return (
+        "OverLimit" if "limit" in bound.name else "NoRoom",
+        f"waits for {asked} {resource} under {bound.name}; {standing}{may_push}{ends}",
+    )
+
+
+def _ends_first(state: State, leaf: Branch, option: Option) -> str:
+    """How many of its own queue's pods would have to end, if that alone were to make room."""
+    missing = {
+        dim: amount - _left(state, dim) for dim, amount in option.cost if 0 <= _left(state, dim) < amount
+    }
+    if not missing:
+        return ""
+    for count, key in enumerate(sorted(state.holders.get(leaf.name, ())), start=1):
+        pod = state.pod(key)
+        for resource, amount in pod.facts.requests.items():
+            dim = (pod.cluster, pod.pool, resource)
+            if dim in missing:
+                missing[dim] -= amount
+        if max(missing.values()) <= 0:
+            return f"; it fits when {count} of its queue's pods have ended"
+    return ""
+
+
+def _left(state: State, dim: tuple[str, str, str]) -> int:
+    rooms = state.forest.root.rooms_of.get(dim, [])
+    return min((room.left for room in rooms), default=0)
+
+
+def _why_promised(state: State, promise: Promise) -> Answer:
+    leaving = sum(1 for key in state.evicting.values() if state.pod(key).holds)
+    return Answer(
+        reason="VictimsLeaving",
+        sentence=f"room was made for it: {leaving} evicted pods are still leaving",
+        eta_ms=promise.until_ms,
+    )
+
+
+def _why_workload(workload: Workload) -> Answer:
+    if workload.facts.finished:
+        return Answer(reason="Finished", sentence=f"{workload.name} has ended")
+    if workload.admitted:
+        return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}")
+    return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")
+
+
+def _why_pod(state: State, pod: Pod) -> Answer:
+    if pod.holds:
+        leaving = ", and is being taken back" if pod.evicting else ""
+        return Answer(reason="Admitted", sentence=f"{pod.name} is admitted in pool {pod.pool}{leaving}")
+    if pod.phase == "Withdrawn":
+        return Answer(reason="Finished", sentence=f"{pod.name} has ended")
+    if pod.retry_ms > state.cell.time_ms:
+        return Answer(
+            reason="Retry",
+            sentence="its admission could not be written; it is offered again",
+            eta_ms=pod.retry_ms,
+        )
+    workload = state.workload_of(pod.key)
+    if workload is not None:
+        whole = why(state, workload.key)
+        return Answer(
+            reason="WaitsForGang",
+            sentence=f"{workload.name} is not admitted yet: {whole.sentence}",
+            position=whole.position,
+            eta_ms=whole.eta_ms,
+        )
+    if pod.facts.workload and not pod.facts.group_size:
+        return Answer(
+            reason="NoWorkload",
+            sentence=f"it names the workload {pod.facts.workload}, which does not exist: create it, or take "
+            "the label off",
+        )
+    return Answer(reason="WaitsForGroup", sentence=f"its group {pod.facts.workload} is not complete")
+
+
+def _eta(state: State, queue: str, position: int) -> int | None:
+    """By the queue's measured drain: admissions of the last minutes, as far as accounts tell of them."""
+    now = state.cell.time_ms
+    recent = [
+        pod.admitted_ms
+        for pod in state.pods
+        if pod.queue == queue and pod.admitted_ms > 0 and now - pod.admitted_ms <= DRAIN_WINDOW_MS
+    ]
+    if len(recent) < DRAIN_MIN or now <= min(recent):
+        return None
+    return now + position * (now - min(recent)) // len(recent)

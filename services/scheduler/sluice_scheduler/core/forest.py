@@ -1,0 +1,357 @@
+"""All branches: what is held of what, and whose turn it is.
+
+Simple semantics: before every choice, compute for each claim whether it fits, for each branch its share and
+its head, and take from the root down the child that its parent's policy ranks lowest.
+
+What is done instead, with the same result: every change marks the leaves that it concerns, `settle` brings
+those and the branches above them up to date, and each inner branch keeps its children in a heap by rank. A
+claim's fit is known by its shape (rooms.py), so a change that lets nobody in touches no leaf.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from sluice_scheduler.core.bounds import guarantees_of, limits_of
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Claim, Cost, Dim, Option, Part, Shape
+from sluice_scheduler.core.places import Places
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.rooms import Bound, Gate, Room
+from sluice_scheduler.core.shares import SHARE_ONE, leaf_vector, rounded
+from sluice_scheduler.core.tree import QueueNode
+
+
+class Forest:
+    def __init__(
+        self,
+        tree: Mapping[str, QueueNode],
+        policies: Mapping[str, Policy],
+        default: str,
+        *,
+        places: Places,
+        is_live: Callable[[str], bool],
+    ) -> None:
+        self._places = places
+        self._is_live = is_live
+        self.capacity: dict[Dim, int] = {}
+        self.saturated: frozenset[Dim] = frozenset()
+        self._excluded: frozenset[Dim] = frozenset()  # the saturated ones, unless that is all there are
+        self.shapes: dict[tuple[Part, ...], Shape] = {}
+        self.claims: dict[str, Claim] = {}
+        self._dirty: dict[Branch, None] = {}
+        self._dirty_rooms: dict[Room, None] = {}
+        self._overfull: dict[Room, None] = {}
+        self._stale = True
+        self.root = Branch(None, None, is_leaf=False, policy=policies[default])
+        #: Bottom up, the root left out.
+        self.inner: list[Branch] = []
+        self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
+        roots = sorted((node for node in tree.values() if node.parent is None), key=_order)
+        for node in roots:
+            self._grow(node, self.root, policies)
+
+    def _grow(self, node: QueueNode, parent: Branch, policies: Mapping[str, Policy]) -> None:
+        policy = policies.get(node.facts.policy, parent.policy)
+        branch = Branch(node, parent, is_leaf=not node.children, policy=policy)
+        parent.children.append(branch)
+        leaf = branch
+        if node.children:
+            leaf = Branch(node, branch, is_leaf=True, policy=policy)
+            branch.children.append(leaf)
+            for child in sorted(node.children, key=_order):
+                self._grow(child, branch, policies)
+            self.inner.append(branch)
+        self.leaves[node.name] = leaf
+
+    def branch(self, name: str) -> Branch | None:
+        """The branch of a queue and all below it."""
+        leaf = self.leaves.get(name)
+        if leaf is not None and leaf.parent is not None and leaf.parent.queue is leaf.queue:
+            return leaf.parent
+        return leaf
+
+    # ---- what moves
+
+    def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
+        """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
+        leaf = self.leaves.get(queue, self.root)
+        for branch in leaf.path:
+            for room in branch.add(branch.leaving if leaving else branch.usage, cost, sign):
+                self._dirty_rooms[room] = None
+        self._dirty[leaf] = None
+
+    def shape(self, parts: tuple[Part, ...]) -> Shape:
+        shape = self.shapes.get(parts)
+        if shape is None:
+            shape = self.shapes[parts] = Shape(parts, len(self.shapes))
+            shape.place([self._pools_for(part) for part in parts])
+        return shape
+
+    def join(self, claim: Claim) -> None:
+        leaf = self.leaves[claim.line]
+        self.claims[claim.key] = claim
+        claim.shape.waiting += 1
+        if leaf.line.join(claim):
+            self._watch(leaf, claim.shape)
+        self._dirty[leaf] = None
+
+    def leave(self, key: str) -> None:
+        claim = self.claims.pop(key, None)
+        if claim is None:
+            return
+        leaf = self.leaves[claim.line]
+        claim.shape.waiting -= 1
+        if leaf.line.leave(claim):
+            self._forget(leaf, claim.shape)
+        if not claim.shape.waiting:
+            del self.shapes[claim.shape.parts]
+        self._dirty[leaf] = None
+
+    def capacity_changed(self) -> None:
+        self._stale = True
+
+    def touch(self, branch: Branch) -> None:
+        """What a policy ranks a branch by has changed."""
+        self._climb(branch)
+
+    # ---- whose turn it is
+
+    def next(self) -> Branch | None:
+        """The leaf whose head is served next."""
+        self.settle()
+        branch = self.root.first()
+        while branch is not None and not branch.is_leaf:
+            branch = branch.first()
+        return branch
+
+    def settle(self) -> None:
+        if self._stale:
+            self._refresh_all()
+        for room in self._dirty_rooms:
+            for gate in room.remeasure():
+                self._dirty.update(gate.leaves)
+            if room.left < 0:
+                self._overfull[room] = None
+        self._dirty_rooms.clear()
+        dirty, self._dirty = self._dirty, {}
+        if self.inner:
+            saturated = self._find_saturated()
+            if saturated != self.saturated:
+                self.saturated = saturated
+                self._excluded = saturated if len(saturated) < len(self.root.rooms) else frozenset()
+                for branch in self.inner:
+                    self._climb(branch)
+        for leaf in dirty:
+            if leaf is not self.root:
+                self._refresh(leaf)
+
+    def open_option(self, leaf: Branch, shape: Shape) -> Option | None:
+        """The first way to place a shape that fits everywhere above a leaf."""
+        for option in shape.options:
+            for branch in leaf.bounded:
+                gate = branch.gates.get(option)
+                if gate is not None and gate.short:
+                    break
+            else:
+                return option
+        return None
+
+    def short_of(self, leaf: Branch, option: Option) -> Bound | None:
+        """The first bound from the queue up that an option does not fit under."""
+        for branch in leaf.bounded:
+            for dim, _ in option.cost:
+                for room in branch.rooms_of.get(dim, ()):
+                    if room.bound.part(option.cost) > max(0, room.left):
+                        return room.bound
+        return None
+
+    def overfull(self) -> list[Room]:
+        """Rooms that hold more than their bound, the lowest first."""
+        self._overfull = {room: None for room in self._overfull if room.left < 0}
+        return sorted(
+            self._overfull, key=lambda room: (-len(room.branch.path), room.branch.order, room.bound)
+        )
+
+    def rank_of(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
+        """Where a claim would stand if it were its leaf's head, compared from the root down."""
+        ranks: list[Any] = []
+        covered = False
+        for branch in leaf.path[:-1]:
+            standing = branch.covered
+            covered = covered or any(branch.is_covered(option.cost) for option in claim.shape.options[:1])
+            branch.covered = covered
+            assert branch.parent is not None
+            ranks += (branch.order, branch.parent.policy.rank(branch, claim))
+            branch.covered = standing
+        return tuple(reversed(ranks))
+
+    # ---- keeping up to date
+
+    def _refresh(self, leaf: Branch) -> None:
+        leaf.head, leaf.option = leaf.line.head(partial(self.open_option, leaf))
+        leaf.blocked = leaf.head is None
+        leaf.covered = leaf.option is not None and leaf.is_covered(leaf.option.cost)
+        self._climb(leaf)
+        leaf.hope = None
+        if leaf.blocked and len(leaf.line) and leaf.parent is not None:
+            leaf.hope = min(
+                (self._share_with(leaf, each) for c in leaf.line.firsts() for each in c.shape.options),
+                default=SHARE_ONE,
+            )
+            heapq.heappush(leaf.parent.hopes, (leaf.hope, leaf.order, leaf))
+
+    def _share_with(self, leaf: Branch, option: Option) -> int:
+        """What a leaf's share would be with an option; less than nothing where shares don't decide."""
+        preempts = leaf.queue is not None and leaf.queue.facts.preemption != "never"
+        if preempts or any(branch.is_covered(option.cost) for branch in leaf.path):
+            return -1
+        largest = max(leaf.vector.values(), default=0)
+        for dim, amount in option.cost:
+            held = leaf.usage.get(dim, 0) + amount
+            largest = max(largest, leaf_vector({dim: held}, self.capacity)[dim])
+        return rounded(largest // leaf.weight)
+
+    def hopeful(self) -> list[Branch]:
+        """Leaves that may push others out. A leaf whose share would not stay below its siblings' largest
+        may not take from them; where that can be told without trying, it is not tried."""
+        found: dict[Branch, None] = {}
+        for parent in (self.root, *self.inner):
+            largest = max((child.share for child in parent.children), default=0)
+            inner_siblings = any(not child.is_leaf for child in parent.children)
+            kept: list[tuple[int, tuple[int, str], Branch]] = []
+            while parent.hopes and (inner_siblings or parent.hopes[0][0] < largest):
+                entry = heapq.heappop(parent.hopes)
+                if entry[2].hope == entry[0] and entry[2] not in found:
+                    found[entry[2]] = None
+                    kept.append(entry)
+            for entry in kept:
+                heapq.heappush(parent.hopes, entry)
+        for parent in self.inner:
+            for leaf in parent.children:
+                if leaf.hope is not None:  # above its parent shares depend on who is blocked
+                    found[leaf] = None
+        return list(found)
+
+    def _climb(self, branch: Branch) -> None:
+        """Compute a branch's share and turn anew, and those above it."""
+        parent = branch.parent
+        while parent is not None:
+            branch.measure(self.capacity, self._excluded)
+            if parent is not self.root:
+                branch.tell(parent)
+            branch.take_turn()
+            branch, parent = parent, parent.parent
+            if parent is not None:
+                best = branch.first()
+                branch.blocked = best is None
+                branch.head, branch.option = (best.head, best.option) if best else (None, None)
+                branch.covered = best is not None and (
+                    best.covered or (best.option is not None and branch.is_covered(best.option.cost))
+                )
+
+    def _find_saturated(self) -> frozenset[Dim]:
+        """The dims of which there is too little left for anybody who waits."""
+        found = []
+        for room in self.root.rooms:
+            room_least = room.least()
+            if room.left <= 0 or room_least > room.left:
+                found.append(room.bound.dims[0])
+        return frozenset(found)
+
+    def _refresh_all(self) -> None:
+        """Capacity has changed, and with it shares, percentages and where things may go."""
+        self._stale = False
+        self.capacity = {
+            (cluster, pool, resource): max(0, amount)
+            for (cluster, pool), amounts in self._places.capacity.items()
+            for resource, amount in amounts.items()
+        }
+        for held in (self.root.usage, self.root.leaving):
+            for dim in held:
+                if dim[1] in self._places.node_count:  # a pool that has lost its last node
+                    self.capacity.setdefault(dim, 0)
+        for shape in self.shapes.values():
+            shape.place([self._pools_for(part) for part in shape.parts])
+        pool_bounds = [
+            Bound((dim,), amount, f"pool {dim[1]}'s {dim[2]}")
+            for dim, amount in sorted(self.capacity.items())
+        ]
+        self._set_bounds(self.root, pool_bounds)
+        for branch in self.inner:
+            self._set_bounds(branch, self._limits(branch))
+        for leaf in self.leaves.values():
+            own = leaf.parent is not None and leaf.parent.queue is leaf.queue
+            self._set_bounds(leaf, [] if own else self._limits(leaf))
+            leaf.bounded = [branch for branch in leaf.path if branch.rooms]
+        for leaf in self.leaves.values():
+            for shape in leaf.line.shapes:
+                self._watch(leaf, shape)
+            self._dirty[leaf] = None
+        self._dirty_rooms.clear()
+        self._overfull = {room: None for branch in self._all() for room in branch.rooms if room.left < 0}
+
+    def _all(self) -> Iterator[Branch]:
+        yield self.root
+        yield from self.inner
+        yield from self.leaves.values()
+
+    def _pools_for(self, part: Part) -> list[str]:
+        """Nothing is decided about a cluster before it is live."""
+        if not self._is_live(part.cluster):
+            return []
+        return self._places.pools_for(part.cluster, dict(part.node_selector))
+
+    def _limits(self, branch: Branch) -> list[Bound]:
+        assert branch.queue is not None
+        branch.guarantees = guarantees_of(branch.name, branch.queue.facts, self.capacity)
+        return limits_of(branch.name, branch.queue.facts, self.capacity)
+
+    def _set_bounds(self, branch: Branch, bounds: Iterable[Bound]) -> None:
+        branch.gates = {}
+        branch.rooms = [Room(branch, bound) for bound in bounds]
+        branch.rooms_of = {}
+        for room in branch.rooms:
+            for dim in room.bound.dims:
+                branch.rooms_of.setdefault(dim, []).append(room)
+
+    def _watch(self, leaf: Branch, shape: Shape) -> None:
+        """A leaf has claims of a shape now: let every room above it know what they need."""
+        for option in shape.options:
+            for branch in leaf.bounded:
+                gate = branch.gates.get(option)
+                if gate is None:
+                    concerned = dict.fromkeys(
+                        room for dim, _ in option.cost for room in branch.rooms_of.get(dim, ())
+                    )
+                    unknown = branch is self.root and any(
+                        dim not in branch.rooms_of for dim, _ in option.cost
+                    )
+                    if not concerned and not unknown:
+                        continue
+                    gate = branch.gates[option] = Gate(option)
+                    gate.short = 1 if unknown else 0  # a resource that the pool has nothing of
+                    for room in concerned:
+                        room.watch(gate, room.bound.part(option.cost))
+                gate.leaves[leaf] = None
+
+    def _forget(self, leaf: Branch, shape: Shape) -> None:
+        for option in shape.options:
+            for branch in leaf.bounded:
+                gate = branch.gates.get(option)
+                if gate is None:
+                    continue
+                gate.leaves.pop(leaf, None)
+                if not gate.leaves:
+                    del branch.gates[option]
+                    for room in dict.fromkeys(
+                        r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())
+                    ):
+                        room.forget(gate)
+
+
+def _order(node: QueueNode) -> tuple[int, str]:
+    return (node.facts.created_ms, node.name)

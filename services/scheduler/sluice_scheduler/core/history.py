@@ -1,0 +1,98 @@
+"""What queues have used, weighed by how long ago, for policies that look back: decay in fixed point.
+
+A half-life has 4,096 steps; each step multiplies by 2^(-1/4096), a constant computed with integer square
+roots, so that every machine and every replay computes the same.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import TYPE_CHECKING, Final
+
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Dim
+from sluice_scheduler.core.entities import History
+from sluice_scheduler.core.shares import dominant, leaf_vector, rounded
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state import State
+
+_BITS: Final = 64
+_ONE: Final = 1 << _BITS
+_STEP_BITS: Final = 12
+
+
+def _factors() -> tuple[int, ...]:
+    """2^(-2^k/4096) for k = 0 … 12, in units of 2^-64."""
+    found = [_ONE >> 1]
+    for _ in range(_STEP_BITS):
+        found.append(isqrt(found[-1] << _BITS))
+    return tuple(reversed(found))
+
+
+_FACTORS: Final = _factors()
+
+
+def decay(steps: int) -> int:
+    """2^(-steps/4096), in units of 2^-64."""
+    halves, rest = divmod(steps, 1 << _STEP_BITS)
+    if halves >= _BITS:
+        return 0
+    factor = _ONE >> halves
+    for k in range(_STEP_BITS):
+        if rest >> k & 1:
+            factor = (factor * _FACTORS[k]) >> _BITS
+    return factor
+
+
+def look_back(state: State) -> None:
+    """Time has passed: let every history decay up to now, in whole steps, towards what was held meanwhile."""
+    now = state.cell.time_ms
+    for branch in _with_memory(state):
+        history = state.histories.get(f"{History.kind}/{branch.name}")
+        if history is None:
+            state.histories.put(History(queue=branch.name, time_ms=now, used={}))
+            continue
+        half_life_ms = branch.parent.policy.half_life_ms if branch.parent else 0
+        steps = ((now - history.time_ms) << _STEP_BITS) // half_life_ms
+        if steps > 0:
+            kept = decay(steps)
+            past = _amounts(history)
+            used: dict[str, int] = {}
+            for dim in sorted(branch.usage.keys() | past.keys()):
+                before, held = past.get(dim, 0), branch.usage.get(dim, 0)
+                if amount := held + (((before - held) * kept) >> _BITS):
+                    used["/".join(dim)] = amount
+            history.used = used
+            history.time_ms += (steps * half_life_ms) >> _STEP_BITS
+            state.histories.put(history)
+
+
+def remember(state: State) -> None:
+    """Tell the branches what their share of the past is."""
+    for branch in _with_memory(state):
+        history = state.histories.get(f"{History.kind}/{branch.name}")
+        if history is not None:
+            vector = leaf_vector(_amounts(history), state.forest.capacity)
+            branch.past_share = rounded(dominant(vector, branch.weight))
+            state.forest.touch(branch)
+
+
+def _amounts(history: History) -> dict[Dim, int]:
+    found: dict[Dim, int] = {}
+    for name, amount in history.used.items():
+        cluster, pool, resource = name.split("/", 2)
+        found[(cluster, pool, resource)] = amount
+    return found
+
+
+def _with_memory(state: State) -> list[Branch]:
+    """Branches whose policy looks back. An inner queue's own pods have their queue's history."""
+    siblings = [*state.forest.inner, *state.forest.leaves.values()]
+    return [
+        branch
+        for branch in siblings
+        if branch.parent is not None
+        and branch.parent.queue is not branch.queue
+        and branch.parent.policy.half_life_ms
+    ]

@@ -1,0 +1,392 @@
+"""Taking back: between queues where it strictly improves, inside a queue by priority, and what is over.
+
+A reclaim is first tried on paper. Victims are picked one by one from the branch with the highest share under
+the scope, down to one queue, until the claim would fit; who turns out not to be needed is let go; then the
+move is judged. The scope is the whole tree first, and then the claimant's own branch, level by level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from sluice.decisions import Evict, EvictWorkload
+
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Claim, Dim, Option
+from sluice_scheduler.core.entities import Promise
+from sluice_scheduler.core.rooms import Room
+from sluice_scheduler.core.shares import as_percent
+from sluice_scheduler.core.state import State
+from sluice_scheduler.core.trial import Trial, rises
+from sluice_scheduler.core.victims import Unit, units_of
+
+#: A promise is given up so long after its victims should have been deleted.
+PATIENCE_MS: Final = 60_000
+
+
+def reclaim(state: State) -> bool:
+    """Let the first claim that may push others out do so; whether there was one."""
+    state.forest.settle()
+    for leaf, claim in _claimants(state):
+        for option in claim.shape.options:
+            search = Search(state, leaf, claim, option)
+            if search.between_queues() or search.inside_queue():
+                search.carry_out()
+                return True
+    return False
+
+
+def _claimants(state: State) -> list[tuple[Branch, Claim]]:
+    """Who might push others out, in the order in which they would be served."""
+    found: list[tuple[Any, Branch, Claim]] = []
+    for leaf in state.forest.hopeful():
+        if len(leaf.line):
+            for claim in leaf.line.firsts(skip=lambda claim: is_barred(state, claim)):
+                found.append((state.forest.rank_of(leaf, claim), leaf, claim))
+    return [(leaf, claim) for _, leaf, claim in sorted(found, key=lambda each: (each[0], each[2].place))]
+
+
+def is_barred(state: State, claim: Claim) -> bool:
+    """Whether a claim's workload lost pods, and nothing has changed since that lets it push others out."""
+    workload = state.workload_of(claim.key)
+    if workload is None or workload.barred < state.cell.grounds:
+        return False
+    leaf = state.forest.leaves[claim.line]
+    return not any(_is_covered(leaf, option) for option in claim.shape.options)
+
+
+def _is_covered(leaf: Branch, option: Option) -> bool:
+    return any(branch.is_covered(option.cost) for branch in leaf.path)
+
+
+class Search:
+    """The search for what must leave so that a claim fits."""
+
+    def __init__(self, state: State, leaf: Branch, claim: Claim, option: Option) -> None:
+        self._state = state
+        self._forest = state.forest
+        self._leaf = leaf
+        self._claim = claim
+        self._option = option
+        self._covered = _is_covered(leaf, option)
+        self._units: dict[Branch, list[Unit]] = {}
+        self._taken: list[Unit] = []
+        self._broken: list[Promise] = []
+        self._trial = self._new_trial()
+
+    def between_queues(self) -> bool:
+        scopes = [branch for branch in reversed(self._leaf.path) if branch is not self._leaf]
+        for scope in scopes:
+            if not (scope.policy.reclaims or self._covered):
+                continue
+            self._taken, self._trial = [], self._new_trial()
+            if self._collect(partial(self._victim_below, scope)) and self._is_right():
+                return True
+        return False
+
+    def inside_queue(self) -> bool:
+        queue = self._leaf.queue
+        if queue is None or queue.facts.preemption != "lowerPriority":
+            return False
+        self._taken, self._trial = [], self._new_trial()
+        self._break_promises()
+        return self._collect(self._victim_of_lower_priority)
+
+    # ---- what is in the way
+
+    def _new_trial(self) -> Trial:
+        trial = Trial(self._forest, taken=[dim for dim, _ in self._option.cost], unblocked=[self._leaf])
+        trial.move(self._leaf, self._option.cost, 1)
+        return trial
+
+    def _short_rooms(self) -> Iterator[Room]:
+        """Rooms that would be overfull, those nearest to the queue first. Who leaves is counted out."""
+        for branch in self._leaf.bounded:
+            for room in branch.rooms:
+                if (
+                    room.bound.part(self._option.cost)
+                    and self._trial.used(branch, room.bound) > room.bound.amount
+                ):
+                    yield room
+
+    def _collect(self, pick: Callable[[Room], Unit | None]) -> bool:
+        """Take victims until everything fits; then let go whom nobody needs."""
+        if any(dim not in self._forest.capacity for dim, _ in self._option.cost):
+            return False
+        while (room := next(self._short_rooms(), None)) is not None:
+            unit = pick(room)
+            if unit is None:
+                return False
+            self._take(unit)
+        for unit in list(self._taken):
+            self._trial.move(unit.leaf, unit.cost, 1)
+            self._taken.remove(unit)
+            if next(self._short_rooms(), None) is not None:
+                self._trial.move(unit.leaf, unit.cost, -1)
+                self._taken.append(unit)
+        return bool(self._taken or self._broken)
+
+    def _take(self, unit: Unit) -> None:
+        """A gang that goes whole takes its growth pods along."""
+        if unit.is_whole:
+            for other in [each for each in self._taken if each.application is unit.application]:
+                self._taken.remove(other)
+                self._trial.move(other.leaf, other.cost, 1)
+        self._trial.move(unit.leaf, unit.cost, -1)
+        self._taken.append(unit)
+
+    # ---- victims
+
+    def _victim_below(self, scope: Branch, room: Room) -> Unit | None:
+        """From the branch with the highest share; the claimant's own is entered when it comes up."""
+        within = room.branch if scope in room.branch.path else scope
+        if within is self._leaf:
+            return None
+        for child in self._by_share(within):
+            if child is self._leaf:
+                continue
+            if child in self._leaf.path:
+                unit = self._victim_below(child, room)
+            else:
+                unit = self._victim_in(child, room.bound.dims, (child,))
+            if unit is not None:
+                return unit
+        return None
+
+    def _victim_in(self, branch: Branch, dims: tuple[Dim, ...], below: tuple[Branch, ...]) -> Unit | None:
+        """The first unit of a branch that may be taken; `below` are the branches that would lose by it."""
+        if not self._trial.holds(branch, dims) or (
+            branch.queue is not None and not branch.queue.facts.reclaim
+        ):
+            return None
+        if not branch.is_leaf:
+            victims = (self._victim_in(child, dims, (child, *below)) for child in self._by_share(branch))
+            return next((unit for unit in victims if unit is not None), None)
+        return next(
+            (
+                unit
+                for unit in self._untaken(branch)
+                if _touches(unit, dims) and self._is_ripe(unit) and not self._robs_guarantee(unit, below)
+            ),
+            None,
+        )
+
+    def _victim_of_lower_priority(self, room: Room) -> Unit | None:
+        return next(
+            (
+                unit
+                for unit in self._untaken(self._leaf)
+                if unit.priority < self._claim.priority
+                and _touches(unit, room.bound.dims)
+                and self._is_ripe(unit)
+            ),
+            None,
+        )
+
+    def _by_share(self, branch: Branch) -> list[Branch]:
+        return sorted(
+            branch.children, key=lambda child: (self._trial.share(child), child.order), reverse=True
+        )
+
+    def _untaken(self, leaf: Branch) -> Iterator[Unit]:
+        if leaf not in self._units:
+            self._units[leaf] = units_of(self._state, leaf)
+        gone = {id(unit) for unit in self._taken}
+        whole = {id(unit.application) for unit in self._taken if unit.is_whole}
+        return (
+            unit for unit in self._units[leaf] if id(unit) not in gone and id(unit.application) not in whole
+        )
+
+    def _is_ripe(self, unit: Unit) -> bool:
+        """Whether all its pods have run for as long as their queue wants."""
+        queue = unit.leaf.queue
+        minimum_ms = queue.facts.minimum_run_ms if queue else 0
+        return all(self._state.cell.time_ms - pod.admitted_ms >= minimum_ms for pod in unit.pods)
+
+    def _robs_guarantee(self, unit: Unit, below: tuple[Branch, ...]) -> bool:
+        """Whether taking it would leave anybody short of a guarantee."""
+        return any(
+            (part := bound.part(unit.cost)) and self._trial.used(branch, bound) - part < bound.amount
+            for branch in below
+            for bound in branch.guarantees
+        )
+
+    # ---- judgement
+
+    def _is_right(self) -> bool:
+        """Whether the move raises the potential strictly, and robs nobody poorer."""
+        victims = list(dict.fromkeys(unit.leaf for unit in self._taken))
+        leaves = [self._leaf, *victims]
+        taken = [dim for dim, _ in self._option.cost]
+        before = Trial(self._forest, taken=taken, unblocked=leaves)
+        after = Trial(self._forest, taken=taken, unblocked=leaves)
+        after.move(self._leaf, self._option.cost, 1)
+        for unit in self._taken:
+            after.move(unit.leaf, unit.cost, -1)
+        if any(self._falls_short(branch, before, after) for leaf in leaves for branch in leaf.path):
+            return False
+        if self._covered:
+            return True
+        for victim in victims:
+            mine, theirs = _below_common(self._leaf, victim)
+            if after.share(mine) >= before.share(theirs):
+                return False
+        if any(_gains(branch, before, after) for branch in self._leaf.path):
+            return True
+        pods = sum(part.pods for part in self._claim.shape.parts)
+        more_pods = pods > sum(len(unit.pods) for unit in self._taken)
+        return rises(before, after, leaves, more_pods=more_pods)
+
+    def _falls_short(self, branch: Branch, before: Trial, after: Trial) -> bool:
+        return any(
+            after.used(branch, bound) < min(before.used(branch, bound), bound.amount)
+            for bound in branch.guarantees
+        )
+
+    # ---- the deed
+
+    def _break_promises(self) -> None:
+        """A claim of higher priority takes over what is held for a lower one in its queue."""
+        for promise in sorted(self._state.promises, key=lambda promise: -promise.seq):
+            if (
+                promise.queue == self._leaf.name
+                and self._state.priority_of(promise.claim) < self._claim.priority
+            ):
+                if next(self._short_rooms(), None) is None:
+                    return
+                self._trial.move(self._leaf, self._state.promised_cost(promise), -1)
+                self._broken.append(promise)
+
+    def carry_out(self) -> None:
+        state, claim = self._state, self._claim
+        for promise in self._broken:
+            state.give_up(promise)
+        state.forest.leave(claim.key)
+        inside = all(unit.leaf is self._leaf for unit in self._taken)
+        reason = "Preempted" if inside else "Reclaimed"
+        deadlines = [state.cell.time_ms]
+        for unit in self._taken:
+            why = (
+                f"priority {claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
+                if inside
+                else _why_reclaimed(self._leaf, unit.leaf, covered=self._covered)
+            )
+            deadlines.append(evict(state, unit, reason=reason, sentence=why))
+        state.promise(
+            Promise(
+                claim=claim.key,
+                seq=state.cell.next_seq,
+                queue=self._leaf.name,
+                pools=self._option.pools,
+                cost=tuple((*dim, amount) for dim, amount in self._option.cost),
+                until_ms=max(deadlines) + PATIENCE_MS,
+            )
+        )
+
+
+def _touches(unit: Unit, dims: tuple[Dim, ...]) -> bool:
+    return any(dim in dims for dim, _ in unit.cost)
+
+
+def _gains(branch: Branch, before: Trial, after: Trial) -> bool:
+    """Whether a shortfall of a guarantee shrinks."""
+    return any(
+        before.used(branch, bound) < min(bound.amount, after.used(branch, bound))
+        for bound in branch.guarantees
+    )
+
+
+def _below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
+    """The branches of two leaves right under their lowest common ancestor."""
+    above = set(one.path)
+    theirs = next(branch for branch in other.path if branch.parent in above)
+    mine = next(branch for branch in one.path if branch.parent is theirs.parent)
+    return mine, theirs
+
+
+def _why_reclaimed(leaf: Branch, victim: Branch, *, covered: bool) -> str:
+    if covered:
+        return f"{leaf.name} is owed this by a guarantee"
+    mine, theirs = _below_common(leaf, victim)
+    return (
+        f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of, "
+        f"{mine.name} only {as_percent(mine.share)}"
+    )
+
+
+def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
+    """Decide that a unit's pods leave; until when they may hold it up."""
+    queue = unit.leaf.queue
+    deadline_ms = state.cell.time_ms + (queue.facts.grace_ms if queue else 0)
+    app = unit.application
+    workload = app.workload if app else None
+    for pod in unit.pods:
+        state.withdraw(pod)
+        decision = state.decide(
+            Evict,
+            cluster=pod.cluster,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            queue=pod.queue,
+            deadline_ms=deadline_ms,
+            reason=reason,
+            sentence=sentence,
+        )
+        pod.evicting = decision.seq
+        state.pods.put(pod)
+        state.enter(pod)
+    if workload is not None:
+        workload.barred = state.cell.grounds
+        if unit.is_whole:
+            workload.admitted, workload.pools = False, {}
+            state.decide(
+                EvictWorkload,
+                cluster=workload.cluster,
+                namespace=workload.namespace,
+                name=workload.name,
+                uid=workload.uid,
+                queue=workload.queue,
+                deadline_ms=deadline_ms,
+                reason=reason,
+                sentence=sentence,
+            )
+        state.workloads.put(workload)
+        state.touch(workload)
+    state.settle_applications()
+    return deadline_ms
+
+
+# ---- what is over
+
+
+def shed(state: State) -> None:
+    """Capacity or a limit has shrunk below what is held: take back what is over, the richest first."""
+    for room in state.forest.overfull():
+        for promise in sorted(state.promises, key=lambda promise: -promise.seq):
+            if _is_over(room) and room.bound.part(state.promised_cost(promise)):
+                state.give_up(promise)
+        while _is_over(room):
+            unit = _to_shed(state, room.branch, room.bound.dims)
+            if unit is None:
+                break
+            evict(state, unit, reason="Overcommitted", sentence=f"more is held than {room.bound.name} allows")
+            state.forest.settle()
+
+
+def _is_over(room: Room) -> bool:
+    return room.branch.used(room.bound) > room.bound.amount
+
+
+def _to_shed(state: State, branch: Branch, dims: tuple[Dim, ...]) -> Unit | None:
+    """Whoever gave his pods out of reach of others' claims has not given them out of reach of this."""
+    if branch.is_leaf:
+        return next((unit for unit in units_of(state, branch) if _touches(unit, dims)), None)
+    for child in sorted(branch.children, key=lambda child: (child.share, child.order), reverse=True):
+        if any(child.usage.get(dim, 0) > 0 for dim in dims):
+            unit = _to_shed(state, child, dims)
+            if unit is not None:
+                return unit
+    return None

@@ -1,0 +1,85 @@
+"""What can be taken back, in order: growth before gangs, lower priority before higher, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice_scheduler.core.applications import Application, minimum_of
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.claims import Cost, Dim
+from sluice_scheduler.core.entities import Pod
+from sluice_scheduler.core.state import State, pod_cost
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Pods that go together, with what is reserved for others of their gang."""
+
+    leaf: Branch
+    pods: list[Pod]
+    cost: Cost
+    priority: int
+    admitted_ms: int
+    application: Application | None = None
+    growth: bool = False
+
+    @property
+    def order(self) -> tuple[bool, int, int, int, str]:
+        newest = max((pod.seq for pod in self.pods), default=0)
+        first = self.pods[0].uid if self.pods else ""
+        return (not self.growth, self.priority, -self.admitted_ms, -newest, first)
+
+    @property
+    def is_whole(self) -> bool:
+        """A gang that goes whole, or not at all."""
+        return self.application is not None and not self.growth
+
+
+def units_of(state: State, leaf: Branch) -> list[Unit]:
+    """What a leaf's pods can be taken back as, in order."""
+    units: list[Unit] = []
+    applications: dict[str, Application] = {}
+    for key in sorted(state.holders.get(leaf.name, ())):
+        pod = state.pod(key)
+        if pod.evicting or not pod.pool or not state.is_live(pod.cluster):
+            continue
+        app = state.application_of(pod)
+        if app is None or not app.admitted:
+            units.append(Unit(leaf, [pod], pod_cost(pod), pod.facts.priority, pod.admitted_ms))
+        else:
+            applications[app.claim_key] = app
+    for app in state.admitted_in(leaf.name):
+        applications[app.claim_key] = app
+    for _, app in sorted(applications.items()):
+        units += _of_application(state, leaf, app)
+    return sorted(units, key=lambda unit: unit.order)
+
+
+def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
+    units: list[Unit] = []
+    everybody: list[Pod] = []
+    costs: list[Cost] = []
+    workload = app.workload
+    minima = {each.name: minimum_of(workload, each) for each in workload.facts.pod_sets} if workload else {}
+    for name, book in sorted(app.books.items()):
+        pods = sorted(map(state.pod, book.holding), key=lambda pod: (pod.admitted_ms, pod.seq, pod.uid))
+        everybody += pods
+        costs += [pod_cost(pod) for pod in pods]
+        costs += [book.cost] * book.reserved
+        minimum = minima.get(name, 0) if workload else app.group_size
+        for pod in pods[minimum:]:
+            priority = workload.facts.priority if workload else pod.facts.priority
+            units.append(Unit(leaf, [pod], pod_cost(pod), priority, pod.admitted_ms, app, growth=True))
+    if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
+        priority = workload.facts.priority if workload else max(pod.facts.priority for pod in everybody)
+        admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
+        units.append(Unit(leaf, everybody, _sum(costs), priority, admitted_ms, app))
+    return units
+
+
+def _sum(costs: list[Cost]) -> Cost:
+    sums: dict[Dim, int] = {}
+    for cost in costs:
+        for dim, amount in cost:
+            sums[dim] = sums.get(dim, 0) + amount
+    return tuple(sums.items())

@@ -1,0 +1,115 @@
+"""A cell without servers: events, decisions and commits pass through the bytes that the real one writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sluice.codec import DECISIONS, EVENTS
+from sluice.decisions import Decision, Fence, ReportPool, ReportQueue, Resync
+from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEvent, TickEvent
+from sluice.values import Epoch
+
+from sluice_scheduler.core import CORE_VERSION, State, step
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.ledger import Commit, Meta, OutboxEntry
+from sluice_scheduler.ledger.memory import MemoryLedger
+
+CLUSTER: Final = "sim"
+CELL: Final = "default"
+_EPOCH: Final = Epoch(1, 1)
+
+
+class SimulatedCell:
+    def __init__(self, policies: Mapping[str, Policy], policy: str) -> None:
+        self._policies = policies
+        self._ledger = MemoryLedger()
+        self._offset = 0
+        self._seq = 1
+        self.decided = 0
+        self.state = State(policies)
+        asyncio.run(self._begin())
+        config = CellConfig(
+            cell=CELL, clusters=(CLUSTER,), kinds=("queue",), policy=policy, core_version=CORE_VERSION
+        )
+        (fence,) = self.feed(
+            [RebuildEvent(config=config, next_seq=1, reason="simulation", time_ms=0, cluster=CLUSTER)]
+        )
+        assert isinstance(fence, Fence)
+        (resync,) = self.feed([outcome(fence, 0)])
+        assert isinstance(resync, Resync)
+        self.feed(
+            [
+                SyncEvent(
+                    phase=phase,
+                    kind="queue",
+                    sync="1",
+                    resource_version=0,
+                    request=resync.seq,
+                    time_ms=0,
+                    cluster=CLUSTER,
+                )
+                for phase in ("BEGIN", "END")
+            ]
+        )
+
+    async def _begin(self) -> None:
+        await self._ledger.acquire(CELL, _EPOCH)
+        await self._ledger.begin(CELL, Meta(epoch=_EPOCH, topic_id="sim", cluster_uid="sim"))
+
+    def feed(self, events: list[Event]) -> list[Decision]:
+        """Events of one moment: one input, one commit, and a pass behind the last."""
+        entries: list[OutboxEntry] = []
+        decisions: list[Decision] = []
+        for index, event in enumerate(events):
+            record = replace(event, more=index < len(events) - 1)
+            read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
+            for decision in step(self.state, read):
+                ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)
+                entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
+                decisions.append(DECISIONS.decode_as(ce_type, value))
+        self._commit(len(events), entries)
+        self.decided += len(decisions)
+        return decisions
+
+    def restart(self) -> None:
+        """Go on from what was committed, as another worker would."""
+        entities, _ = asyncio.run(self._ledger.load(CELL))
+        self.state = State(self._policies, entities)
+
+    def more_rounds(self) -> list[Decision]:
+        """One more pass, though nothing has happened: what is at rest decides nothing."""
+        self.state.pass_due = True
+        tick = TickEvent(time_ms=self.state.cell.time_ms, cluster=CLUSTER)
+        return [each for each in self.feed([tick]) if not isinstance(each, ReportQueue | ReportPool)]
+
+    def _commit(self, read: int, entries: list[OutboxEntry]) -> None:
+        next_seq = self.state.cell.next_seq
+        self._ledger.write(
+            CELL,
+            Commit(
+                epoch=_EPOCH,
+                expected_offset=self._offset,
+                next_offset=self._offset + read,
+                expected_seq=self._seq,
+                next_seq=next_seq,
+                published=next_seq,
+                changes=self.state.take_changes(),
+                decisions=entries,
+            ),
+        )
+        self._offset += read
+        self._seq = next_seq
+
+
+def outcome(decision: Decision, time_ms: int) -> OutcomeEvent:
+    return OutcomeEvent(
+        seq=decision.seq,
+        epoch=str(_EPOCH),
+        decision=decision.type,
+        result="Applied",
+        time_ms=time_ms,
+        cluster=CLUSTER,
+    )

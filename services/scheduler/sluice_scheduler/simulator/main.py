@@ -1,0 +1,104 @@
+"""`sluice-simulate`: play a scenario or a cluster trace. `sluice simulate` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sluice_scheduler.simulator.plot import plot_shares
+from sluice_scheduler.simulator.run import RestlessError, Result, Simulation, installed_policies
+from sluice_scheduler.simulator.scenario import Scenario, ScenarioError, expectation_line, load
+from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
+
+EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        scenario = _scenario(arguments)
+        policies = installed_policies()
+        if (policy := arguments.policy or scenario.policy) not in policies:
+            known = ", ".join(sorted(policies))
+            raise ScenarioError(f"there is no policy {policy!r}; installed are: {known}")
+        result = Simulation(scenario, policy=policy, policies=policies).run()
+    except ScenarioError as error:
+        print(f"sluice simulate: {error}", file=sys.stderr)
+        return EXIT_MALFORMED
+    except RestlessError as error:
+        print(f"sluice simulate: {error}", file=sys.stderr)
+        return EXIT_EXPECTATION
+    if arguments.json:
+        for line in (*result.lines, result.summary):
+            print(json.dumps(line))
+    else:
+        _print_table(result)
+    if arguments.plot:
+        plot_shares(result, arguments.plot)
+    for index, message in result.failures:
+        number = expectation_line(Path(arguments.file).read_text(), index)
+        print(f"{arguments.file}:{number}: {message}", file=sys.stderr)
+    return EXIT_EXPECTATION if result.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sluice simulate",
+        description="Play a scenario, or a cluster trace, on the real scheduler core in simulated time.",
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a scenario (YAML or JSON)")
+    parser.add_argument("--policy", default="", help="another policy than the file's")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, the summary last")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
+    parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
+    parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
+    parser.add_argument("--queues", type=Path, metavar="YAML", help="a list of queues for the trace")
+    parser.add_argument(
+        "--columns",
+        default="",
+        metavar="FIELD=COLUMN,…",
+        help="how the trace names its columns; default: "
+        + ",".join(f"{k}={v}" for k, v in DEFAULT_COLUMNS.items()),
+    )
+    return parser
+
+
+def _scenario(arguments: argparse.Namespace) -> Scenario:
+    if arguments.file and not arguments.trace:
+        return load(Path(arguments.file))
+    if arguments.trace and arguments.nodes and not arguments.file:
+        return read_trace(
+            arguments.trace, arguments.nodes, queues=arguments.queues, columns=_columns(arguments.columns)
+        )
+    raise ScenarioError("give a FILE, or --trace with --nodes")
+
+
+def _columns(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    unknown = [field for field, _, _ in pairs if field not in DEFAULT_COLUMNS]
+    if unknown or any(not column for _, _, column in pairs):
+        raise ScenarioError(f"--columns: write FIELD=COLUMN,…; fields are {', '.join(DEFAULT_COLUMNS)}")
+    return DEFAULT_COLUMNS | {field: column for field, _, column in pairs}
+
+
+def _print_table(result: Result) -> None:
+    for line in result.lines[-200:]:
+        print("{at:>10.3f}  {type:<8} {workload:<24} {podSet:<12} {count:>5}  {sentence}".format(**line))
+    summary: dict[str, Any] = result.summary
+    print(
+        f"\nat {summary['at']:g}s: {summary['decisions']} decisions, {summary['reclaims']} pods reclaimed\n"
+    )
+    print(f"{'queue':<24} {'share':>8} {'wait p50':>10} {'wait p99':>10}  usage")
+    for queue, share in summary["shares"].items():
+        wait = summary["wait_ms"][queue]
+        usage = ", ".join(f"{name} {amount:g}" for name, amount in summary["usage"][queue].items())
+        print(f"{queue:<24} {share:>8.4f} {wait['p50'] / 1000:>9.1f}s {wait['p99'] / 1000:>9.1f}s  {usage}")
+    for name, part in summary["utilisation"].items():
+        print(f"mean use of {name}: {part:.1%}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,308 @@
+"""Drives a scenario: events of one time are one input, then comes a pass, then expectations are compared."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from sluice.decisions import Admit, Decision, Evict, EvictWorkload
+from sluice.events import TickEvent
+
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.reclaim import PATIENCE_MS
+from sluice_scheduler.core.report import dominant_share
+from sluice_scheduler.core.shares import SHARE_ONE
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.scenario import Event, Expectation, Scenario, copies
+from sluice_scheduler.simulator.statistics import Statistics, whole
+from sluice_scheduler.simulator.world import SimPod, World
+
+#: At one time, in this order: pods whose runtime ends, victims whose grace ends, the file's events, ticks,
+#: and what is expected.
+_END, _LEAVE, _EVENT, _TICK, _EXPECT = range(5)
+_TICK_MS: Final = 1_000
+#: More rounds than this at one time are no scheduling any more.
+_ROUNDS_MAX: Final = 100_000
+
+
+class RestlessError(Exception):
+    """Decisions at one time did not come to an end."""
+
+
+@dataclass(slots=True)
+class Result:
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # index of the expectation, what did not hold
+    summary: dict[str, Any] = field(default_factory=dict)
+    series: list[tuple[int, dict[str, float]]] = field(default_factory=list)  # shares over time
+
+
+def installed_policies() -> dict[str, Policy]:
+    return {entry.name: entry.load()() for entry in entry_points(group="sluice.policies")}
+
+
+class Simulation:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        policy: str = "",
+        policies: dict[str, Policy] | None = None,
+        after_feed: Callable[[SimulatedCell], None] | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self.cell = SimulatedCell(policies or installed_policies(), policy or scenario.policy)
+        self.world = World()
+        self.result = Result()
+        self._after_feed = after_feed
+        self._statistics = Statistics([queue.name for queue in scenario.queues])
+        self._agenda: list[tuple[int, int, int, Callable[[], object]]] = []
+        self._entries = 0
+        self._changed_ms = 0
+        self._ticking = False
+        slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
+        self._patience_ms = max(PATIENCE_MS, slowest * 1000) + 2 * _TICK_MS
+
+    def run(self) -> Result:
+        for pool in self._scenario.pools:
+            self.world.add_pool(pool)
+        for queue in self._scenario.queues:
+            self.world.add_queue(queue)
+        self._settle()
+        for event in self._scenario.events:
+            for at, act in self._actions(event):
+                self._plan(at, _EVENT, act)
+        for index, expectation in enumerate(self._scenario.expect):
+            self._plan(expectation.at, _EXPECT, partial(self._compare, index, expectation))
+        until = self._scenario.until
+        while self._agenda and (until is None or self._agenda[0][0] <= until):
+            self._play(self._agenda[0][0])
+        if until is not None:
+            self._advance(until)
+        for index, expectation in enumerate(self._scenario.expect):
+            if until is not None and expectation.at > until:
+                self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
+        self.result.summary = self._summary()
+        return self.result
+
+    def _play(self, at_ms: int) -> None:
+        """All of one time: what happens, the pass behind it, and what was expected of that."""
+        self._advance(at_ms)
+        while self._agenda and self._agenda[0][0] == at_ms:
+            if self._agenda[0][1] == _EXPECT:
+                self._settle()
+            heapq.heappop(self._agenda)[3]()
+        self._settle()
+
+    # ---- time
+
+    def _plan(self, at_ms: int, kind: int, act: Callable[[], object]) -> None:
+        self._entries += 1
+        heapq.heappush(self._agenda, (at_ms, kind, self._entries, act))
+
+    def _advance(self, at_ms: int) -> None:
+        self._statistics.advance(at_ms, self.world)
+        self.world.now_ms = at_ms
+
+    def _settle(self) -> None:
+        """Feed what happened, carry out what is decided, feed that, until nothing is decided any more."""
+        for _ in range(_ROUNDS_MAX):
+            news = self.world.take_news()
+            if not news:
+                break
+            self._changed_ms = self.world.now_ms
+            self._feed(news)
+        else:
+            raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
+        shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
+        self.result.series.append((self.world.now_ms, shares))
+        if not self._ticking and self._waits_for_time():
+            self._ticking = True
+            self._plan(self.world.now_ms + _TICK_MS, _TICK, self._tick)
+
+    def _feed(self, news: list[Any]) -> None:
+        decisions = self.cell.feed(news)
+        if self._after_feed is not None:
+            self._after_feed(self.cell)
+        self._tell(decisions)
+        for decision in decisions:
+            self._carry_out(decision)
+
+    def _tick(self) -> None:
+        self._ticking = False
+        self._settle_news_first()
+        self._feed([TickEvent(time_ms=self.world.now_ms, cluster=CLUSTER)])
+
+    def _settle_news_first(self) -> None:
+        if news := self.world.take_news():
+            self._changed_ms = self.world.now_ms
+            self._feed(news)
+
+    def _waits_for_time(self) -> bool:
+        """Ticks go on while time alone may change something, and that not for ever."""
+        busy = bool(self._agenda) or self.world.now_ms - self._changed_ms < self._patience_ms
+        return busy and self.cell.state.waits_for_time()
+
+    # ---- what happens
+
+    def _actions(self, event: Event) -> Iterator[tuple[int, Callable[[], object]]]:
+        world = self.world
+        if (submit := event.submit) is not None:
+            for index, name in enumerate(copies(submit)):
+                yield event.at + index * submit.every, partial(world.submit, submit, name)
+        if (grow := event.grow) is not None:
+            yield event.at, lambda: world.grow(grow)
+        if (shrink := event.shrink) is not None:
+            yield event.at, lambda: world.shrink(shrink)
+        if (succeed := event.succeed) is not None:
+            yield event.at, lambda: self._finished(world.succeed(succeed))
+        if (fail := event.fail) is not None:
+            yield event.at, lambda: world.fail(fail)
+        if (cancel := event.cancel) is not None:
+            yield event.at, lambda: world.cancel(cancel.workload)
+        if (change := event.set_queue) is not None:
+            yield event.at, lambda: world.set_queue(change)
+        if (pool := event.set_pool) is not None:
+            yield event.at, lambda: world.set_pool(pool.name, pool.nodes, pool.capacity)
+
+    def _finished(self, pods: list[SimPod]) -> None:
+        for pod in pods:
+            workload = pod.workload
+            if not workload.of(pod.pod_set):
+                count = workload.succeeded[pod.pod_set]
+                self._line(
+                    "finish",
+                    workload.name,
+                    pod.pod_set,
+                    count=count,
+                    reason="Succeeded",
+                    sentence="its last pod has ended",
+                )
+
+    def _end(self, pod: SimPod, admitted_ms: int) -> None:
+        if pod.uid in self.world.pods and pod.admitted_ms == admitted_ms:
+            self.world.finish_pod(pod)
+            self._finished([pod])
+
+    def _carry_out(self, decision: Decision) -> None:
+        pod = self.world.obey(decision)
+        if pod is None:
+            return
+        now, runtime = self.world.now_ms, pod.workload.runtime_ms
+        if isinstance(decision, Admit):
+            self._statistics.admitted(pod, now)
+            if runtime is not None:
+                self._plan(now + runtime, _END, lambda: self._end(pod, now))
+        elif isinstance(decision, Evict):
+            self._statistics.reclaims += 1
+            if decision.deadline_ms <= now:
+                self.world.leave(pod)
+            else:
+                self._plan(decision.deadline_ms, _LEAVE, lambda: self.world.leave(pod))
+
+    # ---- what is told
+
+    def _tell(self, decisions: list[Decision]) -> None:
+        for decision in decisions:
+            why = {"reason": decision.reason, "sentence": decision.sentence}
+            pod = self.world.pods.get(getattr(decision, "uid", ""))
+            if isinstance(decision, Admit | Evict) and pod is not None:
+                kind = "admit" if isinstance(decision, Admit) else "reclaim"
+                self._line(kind, pod.workload.name, pod.pod_set, count=1, **why)
+            elif isinstance(decision, EvictWorkload):
+                for pod_set in self.world.workloads[decision.name].facts.pod_sets:
+                    self._line("requeue", decision.name, pod_set.name, count=pod_set.count, **why)
+
+    def _line(
+        self, kind: str, workload: str, pod_set: str, *, count: int, reason: str, sentence: str
+    ) -> None:
+        """Pods of one pod set to which the same happens at once are one line."""
+        at = self.world.now_ms / 1000
+        last = self.result.lines[-1] if self.result.lines else {}
+        same = (at, kind, workload, pod_set, reason)
+        if (
+            last.get("at"),
+            last.get("type"),
+            last.get("workload"),
+            last.get("podSet"),
+            last.get("reason"),
+        ) == same:
+            last["count"] += count
+            return
+        self.result.lines.append(
+            {
+                "at": at,
+                "type": kind,
+                "workload": workload,
+                "podSet": pod_set,
+                "count": count,
+                "reason": reason,
+                "sentence": sentence,
+            }
+        )
+
+    def _counts(self, *, running: bool) -> dict[str, dict[str, int]]:
+        counts: dict[str, dict[str, int]] = {}
+        for workload in self.world.workloads.values():
+            if workload.pods:
+                sets = {each.name: 0 for each in workload.facts.pod_sets}
+                for pod in workload.pods.values():
+                    sets[pod.pod_set] += pod.runs is running
+                counts[workload.name] = sets
+        return counts
+
+    def _share(self, queue: str) -> float:
+        forest = self.cell.state.forest
+        branch = forest.branch(queue)
+        assert branch is not None
+        weight = branch.queue.facts.weight if branch.queue else 1
+        return round(dominant_share(branch.usage, forest.capacity, weight)[0] / SHARE_ONE, 6)
+
+    def _usage(self, queue: str) -> dict[str, float]:
+        branch = self.cell.state.forest.branch(queue)
+        held = sorted(branch.usage.items()) if branch else []
+        return {f"{pool}/{resource}": whole(resource, amount) for (_, pool, resource), amount in held}
+
+    def _compare(self, index: int, expectation: Expectation) -> None:
+        def check(what: str, found: float, wanted: float, tolerance: float = 0.0) -> None:
+            if abs(found - wanted) > tolerance + 1e-9:
+                at = f"at {expectation.at / 1000:g}s"
+                self.result.failures.append((index, f"{at} {what} is {found:g}, expected {wanted:g}"))
+
+        for what, wanted, running in (
+            ("admitted", expectation.admitted, True),
+            ("pending", expectation.pending, False),
+        ):
+            counts = self._counts(running=running)
+            for workload, sets in wanted.items():
+                for pod_set, count in sets.items():
+                    check(f"{what} {workload}.{pod_set}", counts.get(workload, {}).get(pod_set, 0), count)
+        for queue, share in expectation.shares.items():
+            check(f"share of {queue}", self._share(queue), share, 0.0001)
+        for queue, amounts in expectation.usage.items():
+            usage = self._usage(queue)
+            for name, amount in amounts.items():
+                check(f"usage of {queue} {name}", usage.get(name, 0), amount)
+        if expectation.reclaims is not None:
+            check("reclaims", self._statistics.reclaims, expectation.reclaims)
+
+    def _summary(self) -> dict[str, Any]:
+        queues = [queue.name for queue in self._scenario.queues]
+        return {
+            "type": "summary",
+            "at": self.world.now_ms / 1000,
+            "admitted": self._counts(running=True),
+            "pending": self._counts(running=False),
+            "usage": {queue: self._usage(queue) for queue in queues},
+            "shares": {queue: self._share(queue) for queue in queues},
+            "reclaims": self._statistics.reclaims,
+            "decisions": self.cell.decided,
+            "wait_ms": self._statistics.waits(),
+            "utilisation": self._statistics.utilisation(),
+        }

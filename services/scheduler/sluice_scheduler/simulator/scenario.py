@@ -1,0 +1,279 @@
+"""The format of a scenario file: a contract, whose JSON Schema stands with the others in docs/contracts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from sluice.crds import QueueSpec
+from sluice.crds.values import Requests
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class ScenarioError(ValueError):
+    """Says in which line and field a file is wrong."""
+
+
+def duration_ms(text: object) -> int:
+    """`1.5s`, `100ms`, `1h30m`; a bare number is seconds."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return round(text * 1000)
+    if isinstance(text, str):
+        parts = _DURATION.findall(text)
+        if parts and "".join(number + unit for number, unit in parts) == text:
+            return round(sum(float(number) * _UNITS_MS[unit] for number, unit in parts))
+    raise ValueError(f"{text!r} is not a time: write for example 10s, 1.5s, 100ms, 5m or 1h30m")
+
+
+def _amounts_as_text(value: object) -> object:
+    """YAML reads `cpu: 0.5` as a number, which means what "0.5" means."""
+    if isinstance(value, dict):
+        return {key: repr(v) if isinstance(v, float) else v for key, v in value.items()}
+    return value
+
+
+Time = Annotated[int, BeforeValidator(duration_ms, json_schema_input_type=str | float)]
+Amounts = Annotated[Requests, BeforeValidator(_amounts_as_text)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", use_attribute_docstrings=True
+    )
+
+
+class Pool(Part):
+    name: Name
+    nodes: Annotated[int, Field(ge=0)] = 1
+    capacity: Amounts = {}
+    """What each of its nodes offers."""
+
+
+class PoolChange(Part):
+    name: Name
+    nodes: Annotated[int, Field(ge=0)] | None = None
+    capacity: Amounts | None = None
+
+
+class Queue(QueueSpec):
+    """A Queue's spec, with its name."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", json_schema_extra=None
+    )
+
+    name: Name
+
+
+class PodSet(Part):
+    name: Name
+    count: Annotated[int, Field(ge=0, le=1_000_000)]
+    min_count: Annotated[int, Field(ge=0)] | None = None
+    """So many are admitted together or not at all; `count` if absent."""
+    requests: Amounts = {}
+    node_selector: dict[str, str] = {}
+    """`pool: NAME` keeps it to one pool."""
+
+    @model_validator(mode="after")
+    def _minimum_is_within_count(self) -> Self:
+        if self.min_count is not None and self.min_count > self.count:
+            raise ValueError("minCount must not exceed count")
+        return self
+
+
+class Submit(Part):
+    name: Name
+    queue: Name
+    priority: int = 0
+    pod_sets: Annotated[list[PodSet], Field(min_length=1)]
+    runtime: Time | None = None
+    """Each pod succeeds this long after its admission."""
+    repeat: Positive = 1
+    """So many copies, named NAME-0, NAME-1, …, spaced by `every`."""
+    every: Time = 0
+
+
+class Resize(Part):
+    workload: Name
+    pod_set: Name
+    by: Positive = 1
+
+
+class Ending(Part):
+    workload: Name
+    pod_set: Name
+    count: Positive = 1
+
+
+class Cancel(Part):
+    workload: Name
+
+
+class Event(Part):
+    """Something that happens; exactly one of the fields beside `at`."""
+
+    at: Time
+    submit: Submit | None = None
+    grow: Resize | None = None
+    shrink: Resize | None = None
+    succeed: Ending | None = None
+    fail: Ending | None = None
+    cancel: Cancel | None = None
+    set_queue: Annotated[dict[str, Any], Field(description="name, and any field of a Queue")] | None = None
+    set_pool: PoolChange | None = None
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Self:
+        given = [name for name in type(self).model_fields if name != "at" and getattr(self, name) is not None]
+        if len(given) != 1:
+            known = ", ".join(to_camel(name) for name in type(self).model_fields if name != "at")
+            raise ValueError(f"an event is exactly one of {known}")
+        if self.set_queue is not None and "name" not in self.set_queue:
+            raise ValueError("setQueue needs the name of a queue")
+        return self
+
+
+class Expectation(Part):
+    """What must hold at a time, once its pass is over. What is not named is not compared."""
+
+    at: Time
+    admitted: dict[str, dict[str, int]] = {}
+    pending: dict[str, dict[str, int]] = {}
+    shares: dict[str, float] = {}
+    usage: dict[str, dict[str, float]] = {}
+    reclaims: int | None = None
+
+
+class Scenario(Part):
+    """A course of events for the scheduler, and what must come of it."""
+
+    api_version: Literal["sluice.dev/v1alpha1"]
+    kind: Literal["Scenario"]
+    policy: str = "drf"
+    pools: Annotated[list[Pool], Field(min_length=1)]
+    queues: Annotated[list[Queue], Field(min_length=1)]
+    events: list[Event] = []
+    until: Time | None = None
+    """When it ends; absent: when nothing happens any more."""
+    expect: list[Expectation] = []
+
+
+def load(path: Path) -> Scenario:
+    try:
+        return parse(path.read_text(), name=str(path))
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from error
+
+
+def parse(text: str, *, name: str = "scenario") -> Scenario:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        content = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ScenarioError(f"{name}:{line}: no YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{name}:1: no YAML: {error}") from error
+    if root is None or not isinstance(content, dict):
+        raise ScenarioError(
+            f"{name}:1: the file must be a mapping with apiVersion, kind, pools, queues, events"
+        )
+    try:
+        scenario = Scenario.model_validate(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        raise ScenarioError("\n".join(_told(name, root, problem) for problem in found)) from error
+    _Names(scenario, root, name)
+    return scenario
+
+
+def expectation_line(text: str, index: int) -> int:
+    """The line of the file in which an expectation stands."""
+    return _line(yaml.compose(text, Loader=yaml.SafeLoader), ("expect", index))
+
+
+def _told(name: str, root: yaml.Node, problem: Any) -> str:
+    place = tuple(problem["loc"])
+    field = ".".join(str(step) for step in place) or "the file"
+    return f"{name}:{_line(root, place)}: {field}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:
+    """The line of the deepest part of `place` that is there."""
+    line = node.start_mark.line + 1 if node else 1
+    for step in place:
+        if isinstance(node, yaml.MappingNode):
+            entry = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            if entry is None:
+                return line
+            line, node = entry[0].start_mark.line + 1, entry[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return line
+
+
+class _Names:
+    """What is named must be there, and times must not run backwards."""
+
+    def __init__(self, scenario: Scenario, root: yaml.Node, name: str) -> None:
+        self._root = root
+        self._name = name
+        self._queues = self._unique("queues", [queue.name for queue in scenario.queues])
+        self._pools = self._unique("pools", [pool.name for pool in scenario.pools])
+        self._pod_sets: dict[str, set[str]] = {}  # by workload
+        for index, queue in enumerate(scenario.queues):
+            self._must_be("queue", queue.parent, self._queues, ("queues", index, "parent"))
+        before = 0
+        for index, event in enumerate(scenario.events):
+            if event.at < before:
+                self._fail(("events", index, "at"), "events stand in order of time")
+            before = event.at
+            self._check(event, ("events", index))
+
+    def _check(self, event: Event, place: tuple[Any, ...]) -> None:
+        if event.submit:
+            self._must_be("queue", event.submit.queue, self._queues, (*place, "submit", "queue"))
+            for name in copies(event.submit):
+                if name in self._pod_sets:
+                    self._fail((*place, "submit", "name"), f"there is a workload {name} already")
+                self._pod_sets[name] = {each.name for each in event.submit.pod_sets}
+        for kind in ("grow", "shrink", "succeed", "fail", "cancel"):
+            action = getattr(event, kind)
+            if action is not None:
+                self._must_be("workload", action.workload, self._pod_sets, (*place, kind, "workload"))
+                pod_sets = self._pod_sets[action.workload]
+                self._must_be("pod set", getattr(action, "pod_set", None), pod_sets, (*place, kind, "podSet"))
+        if event.set_queue is not None:
+            self._must_be("queue", event.set_queue["name"], self._queues, (*place, "setQueue", "name"))
+        if event.set_pool is not None:
+            self._must_be("pool", event.set_pool.name, self._pools, (*place, "setPool", "name"))
+
+    def _unique(self, what: str, names: list[str]) -> set[str]:
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                self._fail((what, index, "name"), f"{name} is named twice")
+        return set(names)
+
+    def _must_be(self, what: str, name: str | None, known: Container[str], place: tuple[Any, ...]) -> None:
+        if name is not None and name not in known:
+            self._fail(place, f"there is no {what} {name} (yet)")
+
+    def _fail(self, place: tuple[Any, ...], message: str) -> None:
+        field = ".".join(str(step) for step in place)
+        raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {field}: {message}")
+
+
+def copies(submit: Submit) -> list[str]:
+    return [submit.name] if submit.repeat == 1 else [f"{submit.name}-{i}" for i in range(submit.repeat)]

@@ -1,0 +1,56 @@
+"""Specs of custom resources → the facts of them that records carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice.crds.tenancy import Bounds, QueueSpec
+from sluice.crds.values import LabelSelector
+from sluice.events import Amounts, QueueFacts
+from sluice.values import LabelRequirement, NamespaceSelector
+
+#: The API server labels every namespace with its name.
+_ANY_NAMESPACE = LabelRequirement(key="kubernetes.io/metadata.name", operator="Exists")
+
+
+def queue_facts(spec: QueueSpec, *, generation: int, created_ms: int) -> QueueFacts:
+    return QueueFacts(
+        cell=spec.cell or "",
+        parent=spec.parent or "",
+        weight=spec.weight,
+        guaranteed=spec.guaranteed,
+        limit=spec.limit,
+        guaranteed_by_pool=_by_pool(spec.pools, "guaranteed"),
+        limit_by_pool=_by_pool(spec.pools, "limit"),
+        namespaces=NamespaceSelector(
+            names=tuple(spec.namespaces.names), requirements=_requirements(spec.namespaces.selector)
+        ),
+        ordering=spec.ordering,
+        preemption=spec.preemption,
+        reclaim=spec.reclaim.enabled,
+        grace_ms=spec.reclaim.grace_seconds * 1000,
+        minimum_run_ms=spec.reclaim.minimum_run_time_seconds * 1000,
+        oversubscription=spec.oversubscription,
+        policy=spec.policy or "",
+        created_ms=created_ms,
+        generation=generation,
+    )
+
+
+def _by_pool(pools: Mapping[str, Bounds], bound: str) -> dict[str, Amounts]:
+    return {name: amounts for name, bounds in pools.items() if (amounts := getattr(bounds, bound))}
+
+
+def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...]:
+    """An absent selector selects nothing, an empty one everything, as in Kubernetes."""
+    if selector is None:
+        return ()
+    labels = (
+        LabelRequirement(key=key, operator="In", values=(value,))
+        for key, value in selector.match_labels.items()
+    )
+    expressions = (
+        LabelRequirement(key=each.key, operator=each.operator, values=tuple(each.values))
+        for each in selector.match_expressions
+    )
+    return (*labels, *expressions) or (_ANY_NAMESPACE,)

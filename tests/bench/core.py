@@ -1,0 +1,213 @@
+"""Cost of an admission against queues and pending pods: `python -m tests.bench.core [--plot out.png]`.
+
+Figures are of this process on this machine at this moment; the growth factors are what to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sluice.events import (
+    CellConfig,
+    Event,
+    NamespaceEvent,
+    NodeEvent,
+    NodeFacts,
+    OutcomeEvent,
+    PodEvent,
+    PodFacts,
+    PoolEvent,
+    PoolFacts,
+    QueueEvent,
+    QueueFacts,
+    RebuildEvent,
+    SyncEvent,
+    TickEvent,
+)
+from sluice.values import NamespaceSelector
+from sluice_scheduler.core import State, step
+from sluice_scheduler.core.entities import Pod
+from sluice_scheduler.simulator.run import installed_policies
+
+CLUSTER: Final = "bench"
+
+
+class Bench:
+    def __init__(self, queues: int, *, policy: str = "drf", fan_out: int = 0) -> None:
+        """`fan_out` queues under each of so many parents; 0: all are roots."""
+        self.state = State(installed_policies())
+        self._version = 0
+        config = CellConfig(
+            cell="default", clusters=(CLUSTER,), kinds=("queue",), policy=policy, core_version=1
+        )
+        step(self.state, RebuildEvent(config=config, next_seq=1, reason="bench", **self._at()))
+        fence = OutcomeEvent(seq=1, epoch="1-1", decision="fence", result="Applied", **self._at())
+        step(self.state, fence)
+        parents = range(queues // fan_out) if fan_out else range(0)
+        for number in parents:
+            self.queue(f"p{number:04}", "", more=True)
+        self.queues = [f"q{number:04}" for number in range(queues)]
+        for number, name in enumerate(self.queues):
+            self.queue(name, f"p{number // fan_out:04}" if fan_out else "", more=True)
+            self.see(NamespaceEvent, name, managed=True, queue=name, more=True)
+        self.see(PoolEvent, "all", pool=PoolFacts(), more=True)
+        for phase in ("BEGIN", "END"):
+            sync = SyncEvent(phase=phase, kind="queue", sync="1", resource_version=0, request=2, **self._at())
+            step(self.state, sync)
+
+    def queue(self, name: str, parent: str, *, more: bool) -> None:
+        facts = QueueFacts(parent=parent, namespaces=NamespaceSelector(names=(name,)))
+        # Queues are put in by one derivation, as a re-list would be, not one each.
+        self.see(QueueEvent, name, queue=facts, more=more)
+
+    def see(self, make: type[Event], name: str, *, more: bool = False, **fields: object) -> list[object]:
+        self._version += 1
+        event = make(  # type: ignore[call-arg]
+            uid=fields.pop("uid", name),
+            name=name,
+            change="MODIFIED",
+            resource_version=self._version,
+            more=more,
+            **self._at(),
+            **fields,
+        )
+        return list(step(self.state, event))
+
+    def capacity(self, cpu: int) -> list[object]:
+        return self.see(NodeEvent, "node", node=NodeFacts(allocatable={"cpu": cpu, "memory": cpu * 2**30}))
+
+    def pods(self, count: int) -> Iterator[PodEvent]:
+        for number in range(count):
+            name = self.queues[number % len(self.queues)]
+            self._version += 1
+            yield PodEvent(
+                uid=f"{number:08}-4d2c-4b5e-9a53-0d3b6d1f7a11",
+                name=f"pod-{number}",
+                namespace=name,
+                change="ADDED",
+                resource_version=self._version,
+                pod=PodFacts(
+                    requests={"cpu": 1000 + number % 4 * 250, "memory": 2**30}, created_ms=number, gated=True
+                ),
+                more=True,
+                **self._at(),
+            )
+
+    def finish(self, pod: Pod) -> list[object]:
+        facts = replace(pod.facts, phase="Succeeded", gated=False)
+        return self.see(PodEvent, pod.name, uid=pod.uid, namespace=pod.namespace, pod=facts)
+
+    def tick(self) -> None:
+        step(self.state, TickEvent(**self._at()))
+
+    @staticmethod
+    def _at() -> dict[str, object]:
+        return {"time_ms": 1, "cluster": CLUSTER}
+
+
+def admission_us(queues: int, pending: int, *, fan_out: int = 0) -> float:
+    """Microseconds for each admission when all that waits is let in at once."""
+    bench = Bench(queues, fan_out=fan_out)
+    for event in bench.pods(pending):
+        step(bench.state, event)
+    gc.collect()
+    gc.freeze()
+    started = time.process_time()
+    decided = bench.capacity(2 * 10**3 * pending)
+    fill = time.process_time() - started
+    admitted = sum(1 for decision in decided if type(decision).__name__ == "Admit")
+    assert admitted == pending, (admitted, pending)
+    gc.unfreeze()
+    return fill / admitted * 1e6
+
+
+def steady_us(queues: int, pending: int, *, fan_out: int = 0, rounds: int = 300) -> float:
+    """Microseconds for one pod that ends and the one that takes its place, in a full cluster."""
+    bench = Bench(queues, fan_out=fan_out)
+    events = list(bench.pods(pending))
+    for event in events:
+        step(bench.state, event)
+    bench.capacity(1_000 * pending // 10)
+    held = [pod for pod in bench.state.pods if pod.holds][:rounds]
+    started = time.process_time()
+    for pod in held:
+        bench.finish(pod)
+    return (time.process_time() - started) / len(held) * 1e6
+
+
+def no_op_us(pending: int = 10_000) -> float:
+    """Microseconds for an event that changes nothing, with so many waiting."""
+    bench = Bench(100)
+    events = list(bench.pods(pending))
+    for event in events:
+        step(bench.state, event)
+    bench.tick()
+    started = time.process_time()
+    for event in events[:5_000]:
+        step(bench.state, replace(event, more=False))  # an old resourceVersion
+    return (time.process_time() - started) / 5_000 * 1e6
+
+
+def memory_mb(pending: int) -> float:
+    """Of so many pending pods, all that the core keeps of them."""
+    bench = Bench(1_000)
+    tracemalloc.start()
+    for event in bench.pods(pending):
+        step(bench.state, event)
+        bench.state.take_changes()
+    megabytes = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    return megabytes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
+    arguments = parser.parse_args()
+    scale = 10 if arguments.quick else 1
+    by_pending = {n // scale: admission_us(1_000 // scale, n // scale) for n in (1_000, 10_000, 100_000)}
+    by_queues = {n: admission_us(n, 100_000 // scale) for n in (10, 100, 1_000)}
+    tree = admission_us(1_000 // scale, 100_000 // scale, fan_out=25)
+    for name, found in (("pending pods", by_pending), ("queues", by_queues)):
+        for n, cost in found.items():
+            print(f"{n:>8} {name:<13} {cost:6.1f} us an admission, {1e6 / cost:>8,.0f} a second")
+        first, *_, last = found.values()
+        print(f"         growth {last / first:.2f}")
+    print(f"in a tree of {1_000 // scale} queues, 25 to a parent: {tree:.1f} us, {1e6 / tree:,.0f} a second")
+    for fan_out in (0, 25):
+        steady = steady_us(1_000 // scale, 20_000 // scale, fan_out=fan_out)
+        print(
+            f"full cluster, fan-out {fan_out or 'flat'}: {steady:.0f} us for a pod that ends and the next one"
+        )
+    print(f"event that changes nothing: {no_op_us():.1f} us")
+    print(f"{100_000 // scale:,} pending pods: {memory_mb(100_000 // scale):.0f} MB")
+    if arguments.plot:
+        plot(by_pending, by_queues, arguments.plot)
+
+
+def plot(by_pending: dict[int, float], by_queues: dict[int, float], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), sharey=True)
+    for axis, found, label in zip(axes, (by_pending, by_queues), ("pending pods", "queues"), strict=True):
+        axis.semilogx(list(found), list(found.values()), marker="o")
+        axis.set_xlabel(label)
+        axis.set_ylim(bottom=0)
+    axes[0].set_ylabel("microseconds an admission")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()

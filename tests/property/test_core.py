@@ -1,0 +1,223 @@
+"""What must hold of the core on random histories: trees, pools, gangs, growth, reclaim, node loss, edits.
+
+Hypothesis prints the falsifying example and its seed (`@reproduce_failure`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference.reference import Reference
+from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.forest import Forest
+from sluice_scheduler.simulator.cell import SimulatedCell
+from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.scenario import Scenario
+
+SETTINGS = settings(
+    max_examples=150,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+)
+
+
+@st.composite
+def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, reclaim: bool = True) -> Scenario:
+    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
+    if draw(st.booleans()):
+        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
+    queues: list[dict[str, Any]] = []
+    parents = [""]
+    for number in range(draw(st.integers(2, 6))):
+        queue: dict[str, Any] = {"name": f"q{number}", "weight": draw(st.sampled_from([1, 1, 2, 3]))}
+        parent = draw(st.sampled_from(parents)) if deep else ""
+        if parent:
+            queue["parent"] = parent
+        if draw(st.integers(0, 3)) == 0:
+            queue["limit"] = {"cpu": draw(st.sampled_from(["3", "5", "60%"]))}
+        if not parent and draw(st.integers(0, 3)) == 0:
+            queue["guaranteed"] = {"cpu": draw(st.sampled_from(["1", "2"]))}
+        queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
+        queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"])) if reclaim else "never"
+        if not reclaim:
+            queue["reclaim"] = {"enabled": False}
+        elif draw(st.integers(0, 4)) == 0:
+            queue["reclaim"] = {"graceSeconds": 2}
+        depth = len(_path(queues, parent))
+        if depth < 2:
+            parents.append(queue["name"])
+        queues.append(queue)
+    events: list[dict[str, Any]] = []
+    names: list[str] = []
+    for at in range(draw(st.integers(2, 9))):
+        events.append({"at": at, **draw(_happening(queues, names, len(events), edits=edits))})
+    return Scenario.model_validate(
+        {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Scenario",
+            "pools": pools,
+            "queues": queues,
+            "events": events,
+            "until": 30,
+        }
+    )
+
+
+def _path(queues: list[dict[str, Any]], name: str) -> list[str]:
+    by_name = {queue["name"]: queue.get("parent", "") for queue in queues}
+    path = []
+    while name:
+        path.append(name)
+        name = by_name[name]
+    return path
+
+
+@st.composite
+def _happening(
+    draw: Any, queues: list[dict[str, Any]], names: list[str], number: int, *, edits: bool
+) -> dict[str, Any]:
+    kinds = ["submit"] * 3 + (["grow", "succeed", "fail", "cancel", "shrink"] if names else [])
+    kinds += ["setPool", "setQueue"] if edits else []
+    kind = draw(st.sampled_from(kinds))
+    queue = draw(st.sampled_from(queues))["name"]
+    if kind == "submit":
+        name = f"w{number}"
+        names.append(name)
+        count = draw(st.integers(1, 5))
+        requests = draw(
+            st.sampled_from(
+                [{"cpu": "1"}, {"cpu": "2"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, {"cpu": 0.5}]
+            )
+        )
+        pod_set = {
+            "name": "main",
+            "count": count,
+            "minCount": draw(st.integers(0, count)),
+            "requests": requests,
+        }
+        submit = {"name": name, "queue": queue, "priority": draw(st.integers(0, 2)), "podSets": [pod_set]}
+        if draw(st.booleans()):
+            submit["runtime"] = draw(st.integers(1, 6))
+        return {"submit": submit}
+    if kind == "setPool":
+        return {"setPool": {"name": "p", "nodes": draw(st.integers(0, 3))}}
+    if kind == "setQueue":
+        return {
+            "setQueue": {
+                "name": queue,
+                "weight": draw(st.integers(1, 3)),
+                "limit": draw(st.sampled_from([{}, {"cpu": "2"}])),
+            }
+        }
+    workload = draw(st.sampled_from(names))
+    if kind == "cancel":
+        return {"cancel": {"workload": workload}}
+    amount = "by" if kind in ("grow", "shrink") else "count"
+    return {kind: {"workload": workload, "podSet": "main", amount: draw(st.integers(1, 3))}}
+
+
+def check_books(cell: SimulatedCell) -> None:
+    """Conservation, capacity and limits: what is held is what accounts say, and is never above a bound,
+    unless the bound was lowered, and then what is over is on its way out."""
+    state = cell.state
+    reference = Reference(state)
+    forest = state.forest
+    for name, leaf in reference.leaves.items():
+        branch = forest.leaves[name]
+        held = {key: amount for key, amount in leaf.usage.items() if amount}
+        assert {dim[1:]: amount for dim, amount in branch.usage.items()} == held
+        assert sorted(claim.key for claim in branch.line) == sorted(claim.key for claim in leaf.claims)
+    for node in {id(node): node for leaf in reference.leaves.values() for node in leaf.path}.values():
+        for keys, most in reference.bounds(node, "limit"):
+            assert sum(node.usage.get(key, 0) for key in keys) <= most
+
+
+@SETTINGS
+@given(scenarios())
+def test_books_agree_with_accounts_and_hold_no_more_than_there_is(scenario: Scenario) -> None:
+    Simulation(scenario, after_feed=check_books).run()
+
+
+@SETTINGS
+@given(scenarios())
+def test_every_choice_is_the_references(scenario: Scenario) -> None:
+    fast_next = Forest.next
+
+    def compared(forest: Forest) -> Branch | None:
+        leaf = fast_next(forest)
+        chosen = leaf.head.key if leaf is not None and leaf.head is not None else None
+        assert chosen == Reference(simulation.cell.state).next_claim()
+        return leaf
+
+    simulation = Simulation(scenario)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Forest, "next", compared)
+        simulation.run()
+
+
+@SETTINGS
+@given(scenarios())
+def test_nothing_is_decided_without_news(scenario: Scenario) -> None:
+    simulation = Simulation(scenario)
+    simulation.run()
+    assert [simulation.cell.more_rounds() for _ in range(5)] == [[]] * 5
+
+
+@SETTINGS
+@given(scenarios())
+def test_a_worker_that_takes_over_anywhere_decides_the_same(scenario: Scenario) -> None:
+    calm = Simulation(scenario).run()
+    crashing = Simulation(scenario, after_feed=SimulatedCell.restart).run()
+    assert crashing.lines == calm.lines
+
+
+@SETTINGS
+@given(scenarios())
+def test_no_pending_claim_fits_when_the_pass_ends(scenario: Scenario) -> None:
+    def nobody_fits(cell: SimulatedCell) -> None:
+        assert Reference(cell.state).next_claim() is None
+
+    Simulation(scenario, after_feed=nobody_fits).run()
+
+
+@SETTINGS
+@given(scenarios(deep=False, edits=False))
+def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Scenario) -> None:
+    """Flat, equal weights, no limits or guarantees, every pod a growth claim of one resource: at the end
+    nobody who waits for it could take a pod from a queue that would still have as much as he has."""
+    plain = scenario.model_copy(deep=True)
+    for queue in plain.queues:
+        object.__setattr__(queue, "weight", 1)
+        for name in ("limit", "guaranteed"):
+            object.__setattr__(queue, name, {})
+        object.__setattr__(queue, "ordering", "bestEffortFifo")
+        object.__setattr__(queue, "reclaim", type(queue.reclaim)())
+    for event in plain.events:
+        if event.submit:
+            event.submit.pod_sets[0].min_count = 0
+            event.submit.pod_sets[0].requests = {"cpu": "1"}
+            event.submit.priority = 0
+    simulation = Simulation(plain)
+    simulation.run()
+    forest = simulation.cell.state.forest
+    total = sum(amount for dim, amount in forest.capacity.items() if dim[2] == "cpu")
+    if total and len(plain.pools) == 1:
+        task = 1000 / total
+        shares = {
+            name: leaf.usage.get(("sim", "p", "cpu"), 0) / total for name, leaf in forest.leaves.items()
+        }
+        unbarred = [
+            name
+            for name, leaf in forest.leaves.items()
+            if any((w := simulation.cell.state.workload_of(c.key)) and w.barred < 0 for c in leaf.line)
+        ]
+        for name in unbarred:
+            assert max(shares.values()) - shares[name] <= task + 1e-9

@@ -1,0 +1,92 @@
+"""Every answer to "why does it wait" is a code, a sentence, a position and, with ground, an estimate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sluice_scheduler.core.explain import Answer, why
+from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.scenario import Scenario
+
+ONE_CPU = [{"name": "main", "count": 1, "requests": {"cpu": "1"}}]
+
+
+def simulated(queues: list[dict[str, Any]], events: list[dict[str, Any]]) -> Simulation:
+    content = {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": [{"name": "default", "nodes": 1, "capacity": {"cpu": "4"}}],
+        "queues": queues,
+        "events": events,
+        "until": 20,
+    }
+    simulation = Simulation(Scenario.model_validate(content))
+    simulation.run()
+    return simulation
+
+
+def answer(simulation: Simulation, workload: str) -> Answer:
+    return why(simulation.cell.state, f"workload/sim/{simulation.world.workloads[workload].uid}")
+
+
+def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
+    gang = [{"name": "main", "count": 4, "requests": {"cpu": "1"}}]
+    simulation = simulated(
+        [{"name": "a"}],
+        [
+            {"at": 1, "submit": {"name": "first", "queue": "a", "podSets": ONE_CPU}},
+            {"at": 2, "submit": {"name": "second", "queue": "a", "podSets": gang}},
+            {"at": 3, "submit": {"name": "third", "queue": "a", "podSets": gang}},
+        ],
+    )
+    assert answer(simulation, "second") == Answer(
+        reason="NoRoom",
+        sentence="waits for 4 cpu under pool default's cpu; a holds 25.0% of what it has most of, by weight; "
+        "it fits when 1 of its queue's pods have ended",
+        position=1,
+    )
+    assert answer(simulation, "third").position == 2
+    assert answer(simulation, "first").reason == "Admitted"
+
+
+def test_a_limit_is_told_by_name() -> None:
+    simulation = simulated(
+        [{"name": "a", "limit": {"cpu": "1"}}],
+        [
+            {"at": 0, "submit": {"name": "one", "queue": "a", "podSets": ONE_CPU}},
+            {"at": 0, "submit": {"name": "two", "queue": "a", "podSets": ONE_CPU}},
+        ],
+    )
+    found = answer(simulation, "two")
+    assert (found.reason, "under a's limit of 1 cpu" in found.sentence) == ("OverLimit", True)
+
+
+def test_an_estimate_comes_from_the_queues_drain_and_only_from_it() -> None:
+    def events(count: int) -> list[dict[str, Any]]:
+        submit = {"name": "w", "queue": "a", "podSets": ONE_CPU, "repeat": count, "every": 1}
+        return [{"at": 1, "submit": submit}]
+
+    busy = simulated([{"name": "a"}], events(6))
+    now = busy.cell.state.cell.time_ms
+    eta_ms = answer(busy, "w-4").eta_ms
+    assert eta_ms is not None
+    assert eta_ms > now
+    assert answer(busy, "w-5").eta_ms > eta_ms  # type: ignore[operator]
+    idle = simulated(
+        [{"name": "a", "limit": {"cpu": "0"}}],
+        [{"at": 1, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU}}],
+    )
+    assert answer(idle, "w").eta_ms is None
+
+
+def test_nobody_passes_the_first_of_a_strict_queue() -> None:
+    gang = [{"name": "main", "count": 9, "requests": {"cpu": "1"}}]
+    simulation = simulated(
+        [{"name": "a", "ordering": "strictFifo"}],
+        [
+            {"at": 0, "submit": {"name": "big", "queue": "a", "podSets": gang}},
+            {"at": 0, "submit": {"name": "small", "queue": "a", "podSets": ONE_CPU}},
+        ],
+    )
+    found = answer(simulation, "small")
+    assert (found.reason, found.position) == ("BehindFirst", 2)
