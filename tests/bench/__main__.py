@@ -112,6 +112,7 @@ async def contended(client: Client, pods: int, room: int) -> dict[str, Any]:
         "seconds": ended - start,
         "create_seconds": result["create_seconds"],
         "held_max": client.holding_max,
+        "reclaimed": client.reclaimed,
     }
 
 
@@ -187,6 +188,7 @@ def show(results: dict[str, Any], pods: int) -> None:
     print(f"  10 pods/s, creation to open  p50 {trickled['p50_ms']:8.1f} ms")
     print(f"                               p99 {trickled['p99_ms']:8.1f} ms   aim 150 ms")
     print(f"  contended, room for 200          {contended_s:8.2f} s   aim 25 s")
+    print(f"    of them reclaimed              {results['contended']['reclaimed']:8}")
     for run in ("bare", "burst", "trickle", "contended"):
         print(f"\n{run}")
         for name, cost in results[run]["processes"].items():

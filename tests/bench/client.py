@@ -41,6 +41,7 @@ class Client:
         self.timings: dict[str, Timing] = {}
         self.opened = 0
         self.finished = 0
+        self.reclaimed = 0
         self.holding = 0
         self.holding_max = 0
         self._changed = asyncio.Event()
@@ -98,8 +99,9 @@ class Client:
         await self._call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}", patch, "json-patch")
 
     async def finish(self, namespace: str, name: str) -> None:
-        done = {"status": {"phase": "Succeeded"}}
-        await self._call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", done, "merge-patch")
+        """It may have been reclaimed."""
+        path, done = f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": {"phase": "Succeeded"}}
+        await self._call("PATCH", path, done, "merge-patch", accepted=(200, 404))
 
     def finish_after(self, seconds: float) -> None:
         """From now on each pod succeeds so long after its gate has opened."""
@@ -163,11 +165,11 @@ class Client:
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
-                        obj = orjson.loads(line)["object"]
-                        version = obj["metadata"]["resourceVersion"]
-                        self._see(obj)
+                        event = orjson.loads(line)
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        self._see(event["object"], gone=event["type"] == "DELETED")
 
-    def _see(self, obj: dict[str, Any]) -> None:
+    def _see(self, obj: dict[str, Any], *, gone: bool) -> None:
         namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
         timing = self.timings[f"{namespace}/{name}"]
         now = time.perf_counter()
@@ -177,9 +179,10 @@ class Client:
             self.holding += 1
             self.holding_max = max(self.holding_max, self.holding)
             self._on_open(namespace, name)
-        if not timing.finished and obj["status"].get("phase") == "Succeeded":
+        if not timing.finished and (gone or obj["status"].get("phase") == "Succeeded"):
             timing.finished = now
             self.finished += 1
+            self.reclaimed += gone
             self.holding -= 1
         self._changed.set()
 

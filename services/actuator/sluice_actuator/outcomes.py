@@ -14,7 +14,7 @@ from sluice.events import OutcomeEvent
 from sluice_actuator.tenure import Job
 
 #: Between two appends. Nobody waits for an outcome of what went well, and an append costs as much as a call.
-PACE_S: Final = 0.02
+PACE_S: Final = 0.05
 
 
 class Log(Protocol):

@@ -39,7 +39,7 @@ BATCH_MAX: Final = 500
 TAIL: Final = 5_000
 PAUSE_S: Final = 0.5
 #: Between two commits. One costs, with its append and what its readers do, the same for one as for hundreds.
-PACE_S: Final = 0.015
+PACE_S: Final = 0.04
 
 
 class DivergenceError(Exception):

@@ -25,7 +25,7 @@ from sluice_watcher.clock import Clock
 APPEND_MAX: Final = 500
 #: Between two appends. Each costs the broker and everybody behind it as much as dozens of records do, so
 #: in a burst this saves more time than it takes.
-PACE_S: Final = 0.01
+PACE_S: Final = 0.025
 #: Reading the cluster pauses while this many records wait for Kafka.
 UNACKNOWLEDGED_MAX: Final = 5_000
 
