@@ -22,7 +22,7 @@ help: ## Explain every target
 setup: $(VENV)/.ready ## Make .venv with every package and tool, from the hashed lock
 
 $(VENV)/.ready: requirements-dev.lock $(addsuffix /pyproject.toml,$(PACKAGES))
-	@echo "» setting up $(VENV) (about 20 s at first)"
+	@echo "» setting up $(VENV) (about 20 s at first)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(UV) || $(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -37,6 +38,8 @@ CLOSE_TIMEOUT_S: Final = 1.0
 BATCH_BYTES: Final = 2**19
 #: A dead consumer's partitions move after this long.
 SESSION_TIMEOUT_MS: Final = 6_000
+#: Between two attempts to read while Kafka is away.
+RETRY_S: Final = 0.5
 DEAD_LETTER_PREFIX: Final = "dlq."
 RETENTION_MS: Final = 14 * 24 * 3_600_000
 
@@ -239,10 +242,20 @@ class LogReader:
         await self._in_thread(run)
 
     async def poll(self, timeout_s: float) -> list[Received]:
-        """Whatever has arrived, waiting at most `timeout_s` for the first record."""
+        """Whatever has arrived, waiting at most `timeout_s` for the first record.
+
+        While Kafka is away nothing has: the client now waits for it, now passes on what its connections said.
+        """
 
         def run() -> list[Received]:
-            batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+            try:
+                batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                _log.warning("nothing was read of %s, to be tried again: %s", self._topic, error)
+                time.sleep(min(timeout_s, RETRY_S))
+                return []
             return [
                 Received(
                     partition=record.partition,

@@ -125,11 +125,7 @@ class TestCreation:
     def test_in_a_managed_namespace_without_a_binding_it_is_refused_with_the_remedy(
         self, api: Api, unbound: str
     ) -> None:
-        refused(
-            create(api, unbound, pod()),
-            "spec.namespaces",
-            f"kubectl label namespace {unbound} {QUEUE_LABEL}=",
-        )
+        refused(create(api, unbound, pod()), unbound, "add it to spec.namespaces of a Queue")
 
     def test_elsewhere_nothing_changes(self, api: Api, unmanaged: str) -> None:
         assert gates(made(create(api, unmanaged, pod()))) == []

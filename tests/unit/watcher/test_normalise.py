@@ -79,10 +79,18 @@ def test_a_pod_with_hardly_anything() -> None:
         ({"ownerReferences": [{"kind": "Job", "name": "x", "uid": "d", "controller": True}]}, False),
         ({"annotations": {"kubernetes.io/config.mirror": "hash"}}, True),
         ({"annotations": {"other": ""}}, False),
+        # Its owner may have written another owner into it, so as to be charged to nobody.
+        (owned_by_daemonset() | {"annotations": {"sluice.dev/decision": "1-2.3"}}, False),
     ],
 )
 def test_which_pods_are_unmanaged_by_nature(about: dict[str, Any], by_nature: bool) -> None:
     assert normalise.unmanaged_by_nature(pod(metadata=about)) is by_nature
+
+
+@pytest.mark.parametrize(("gate", "by_nature"), [("sluice.dev/admission", False), ("other", True)])
+def test_a_pod_behind_our_gate_is_managed_whoever_owns_it(gate: str, by_nature: bool) -> None:
+    gated = pod(metadata=owned_by_daemonset(), spec={"schedulingGates": [{"name": gate}]})
+    assert normalise.unmanaged_by_nature(gated) is by_nature
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def pod(arrival: Arrival) -> dict[str, Any]:
             "annotations": {"sluice.dev/run-for": f"{arrival.runs_for_s}s"},
         },
         "spec": {
+            "nodeSelector": {LABEL: "true"},  # other pools of the stack are not the demo's to fill
             "containers": [{"name": "work", "image": "work", "resources": {"requests": requests}}],
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 0,

@@ -1,0 +1,44 @@
+"""A reader outlives an outage of Kafka, and nothing else that its client complains of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sluice.kafka
+from kafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+from sluice.kafka import LogReader
+from sluice.settings import Settings
+
+
+class Consumer:
+    """Kafka's, as far as it is polled: it says what it was told to say."""
+
+    says: list[Any]
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def poll(self, timeout_ms: int) -> dict[Any, Any]:
+        said = self.says.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return dict(said)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> LogReader:
+    monkeypatch.setattr(sluice.kafka, "KafkaConsumer", Consumer)
+    return LogReader(Settings(), "topic")
+
+
+async def test_an_outage_is_a_poll_that_brings_nothing(reader: LogReader) -> None:
+    Consumer.says = [KafkaConnectionError("111 ECONNREFUSED"), {}]
+    assert await reader.poll(0.01) == []
+    assert await reader.poll(0.01) == []
+    assert Consumer.says == []
+
+
+async def test_what_trying_again_will_not_change_is_raised(reader: LogReader) -> None:
+    Consumer.says = [TopicAuthorizationFailedError("topic")]
+    with pytest.raises(TopicAuthorizationFailedError):
+        await reader.poll(0.01)
