@@ -30,7 +30,7 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 #: After this long without an acknowledgement an append fails and its service starts over.
-DELIVERY_TIMEOUT_MS: Final = 120_000
+DELIVERY_TIMEOUT_MS: Final = 30_000
 #: A request that is not answered within this time is sent again.
 REQUEST_TIMEOUT_MS: Final = 20_000
 CLOSE_TIMEOUT_S: Final = 1.0

@@ -1,11 +1,56 @@
-"""How a service ends."""
+"""How a service begins, begins anew, and ends."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from kafka.errors import KafkaError
+
+from sluice.settings import Settings
+from sluice.telemetry import serve_health
+
+#: Between two beginnings while Kafka is away.
+PAUSE_S: Final = 1.0
+_log: Final = logging.getLogger(__name__)
+
+
+class Health:
+    """What a service says of itself at /readyz: in a sentence what is missing, and nothing when ready."""
+
+    def __init__(self) -> None:
+        #: The present attempt's own word.
+        self.unready: Callable[[], str] = lambda: "starting"
+
+    def say(self) -> str:
+        return self.unready()
+
+
+async def serve(settings: Settings, work: Callable[[Settings, Health], Coroutine[Any, Any, None]]) -> None:
+    """Do the work, and begin it anew whenever Kafka is what failed it, however long that lasts.
+
+    Beginning anew is what a crash and a restart would come to, for services remember nothing that is not in
+    Kafka; but nobody has to be there who restarts them. Whatever else fails ends the service.
+    """
+    health = Health()
+    async with serve_health(settings, health.say):
+        while True:
+            try:
+                await work(settings, health)
+            except* KafkaError as errors:
+                problem = f"starting over: {'; '.join(dict.fromkeys(_messages(errors)))}"
+                health.unready = lambda problem=problem: problem  # type: ignore[misc]
+                _log.warning(problem)
+                await asyncio.sleep(PAUSE_S)
+
+
+def _messages(error: BaseException) -> list[str]:
+    if isinstance(error, BaseExceptionGroup):
+        return [message for each in error.exceptions for message in _messages(each)]
+    return [str(error)]
 
 
 async def until_told_to_stop(work: Coroutine[Any, Any, None]) -> None:

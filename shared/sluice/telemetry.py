@@ -18,6 +18,15 @@ from sluice.settings import Settings
 #: What a line says it is about; given as `extra={...}`, always present, empty where it doesn't apply.
 CONTEXT_FIELDS: Final = ("cell", "epoch", "seq", "event", "object")
 
+_QUIETED: Final = {
+    "kafka": logging.CRITICAL,
+    "aiokafka": logging.CRITICAL,
+    "faust": logging.ERROR,
+    "mode": logging.ERROR,
+    "aiohttp": logging.ERROR,
+    "asyncio": logging.ERROR,
+}
+
 
 class JsonLines(logging.Formatter):
     """One JSON object a line."""
@@ -43,9 +52,10 @@ def setup_logging(service: str, settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(service))
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
-    # What libraries retry is their own business until it fails.
-    for library in ("kafka", "aiokafka", "faust", "mode", "aiohttp", "asyncio"):
-        logging.getLogger(library).setLevel(logging.ERROR)
+    # What libraries retry is their own business until it fails. Kafka's clients call each try an error,
+    # dozens a second while it is away; what comes of it is said at /readyz and by whoever waits for them.
+    for library, level in _QUIETED.items():
+        logging.getLogger(library).setLevel(level)
 
 
 @asynccontextmanager

@@ -11,6 +11,8 @@ from audit import Audit
 from cluster import Tenants, node, observed, pod, pool, queue
 from cluster_api import eventually
 from sluice_local import Stack
+from sluice_local.services import SERVICES
+from sluice_local.stack import Status
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -42,6 +44,31 @@ def test_a_part_is_killed_under_load(
     assert set(seen.opened.values()) == {1}, "a gate opens once"
     assert not audit.admitted_twice()
     eventually(lambda: not audit.accounts(*TENANTS), seconds=30)
+
+
+def test_kafka_is_away_for_longer_than_anybody_waits(tenants: Tenants, running: Stack) -> None:
+    """Nobody restarts anything: each service says that it can't work, and goes on by itself."""
+    tenants.provide(pool(), node("n0"), queue("ant"))
+    tenants.settle("ant")
+    before = {name: processes(running)[name].pid for name in SERVICES}
+    running.kill("kafka")
+    assert tenants.submit("ant", pod("meanwhile")).ok
+    eventually(
+        lambda: not any(processes(running)[name].ready for name in ("watcher", "scheduler")), seconds=120
+    )
+    eventually(lambda: "starting over" in last_lines(running, "watcher"), seconds=120)
+    running.start("kafka")
+    eventually(lambda: tenants.phases("ant")["meanwhile"] != "gated", seconds=90)
+    eventually(lambda: all(processes(running)[name].ready for name in SERVICES), seconds=60)
+    assert {name: processes(running)[name].pid for name in SERVICES} == before
+
+
+def processes(running: Stack) -> dict[str, Status]:
+    return {status.name: status for status in running.status()}
+
+
+def last_lines(running: Stack, service: str) -> str:
+    return "".join(log.read_text()[-4096:] for log in running.logs(service))
 
 
 def submit_all(tenants: Tenants, seed: float) -> None:

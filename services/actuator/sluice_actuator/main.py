@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import uvloop
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
-from sluice.lifecycle import until_told_to_stop
+from sluice.lifecycle import Health, serve, until_told_to_stop
 from sluice.settings import Settings, load
-from sluice.telemetry import serve_health, setup_logging
+from sluice.telemetry import setup_logging
 
 from sluice_actuator.clock import WallClock
 from sluice_actuator.kube import KubeCluster
 from sluice_actuator.worker import IN_FLIGHT_MAX, Actuator
 
 
-async def run(settings: Settings) -> None:
+async def act(settings: Settings, health: Health) -> None:
     await asyncio.to_thread(ensure_topics, settings)
-    client = await KubeClient.connect(connections=IN_FLIGHT_MAX)
-    log = LogWriter(settings)
-    inbox = LogReader(
-        settings, settings.decisions_topic, group=f"{settings.topics}-actuator-{settings.cluster}"
-    )
-    decisions = LogReader(settings, settings.decisions_topic)
-    events = LogReader(settings, settings.events_topic)
-    try:
+    async with AsyncExitStack() as closing:
+        client = await KubeClient.connect(connections=IN_FLIGHT_MAX)
+        closing.push_async_callback(client.close)
+        log = LogWriter(settings)
+        closing.push_async_callback(log.close)
+        group = f"{settings.topics}-actuator-{settings.cluster}"
+        inbox = LogReader(settings, settings.decisions_topic, group=group)
+        closing.push_async_callback(inbox.close)
+        decisions = LogReader(settings, settings.decisions_topic)
+        closing.push_async_callback(decisions.close)
+        events = LogReader(settings, settings.events_topic)
+        closing.push_async_callback(events.close)
         async with asyncio.TaskGroup() as tasks:
             actuator = Actuator(
                 tasks,
@@ -37,14 +42,11 @@ async def run(settings: Settings) -> None:
                 log=log,
                 clock=WallClock(),
             )
-            async with serve_health(settings, lambda: actuator.unready):
-                await actuator.run()
-    finally:
-        for closing in (inbox, decisions, events, log, client):
-            await closing.close()
+            health.unready = lambda: actuator.unready
+            await actuator.run()
 
 
 def main() -> None:
     settings = load()
     setup_logging("actuator", settings)
-    uvloop.run(until_told_to_stop(run(settings)))
+    uvloop.run(until_told_to_stop(serve(settings, act)))

@@ -39,6 +39,8 @@ BATCH_MAX: Final = 500
 #: How far back the decision log is read to find its last seq, and to compare what is published again.
 TAIL: Final = 5_000
 PAUSE_S: Final = 0.5
+#: The watcher ticks every second.
+SILENT_S: Final = 15
 #: Between two commits. One costs, with its append and what its readers do, the same for one as for hundreds.
 PACE_S: Final = 0.04
 
@@ -103,7 +105,19 @@ class CellOwner:
         self._log = records
         self._feed = feed
         self._holder = holder
-        self.missing = "not taken over yet"
+        self._problem = "not taken over yet"
+        self._heard_s = time.monotonic()
+
+    @property
+    def missing(self) -> str:
+        """Why the cell is not decided about, in a sentence; empty when it is."""
+        silent_s = time.monotonic() - self._heard_s
+        problem = self._problem
+        if not problem and silent_s > SILENT_S:
+            problem = (
+                f"nothing was read for {silent_s:.0f} s, not even a tick: are Kafka and the watcher well?"
+            )
+        return problem and f"cell {self._cell}: {problem}"
 
     async def run(self) -> None:
         """Own the cell until cancelled, fenced off, or diverged."""
@@ -114,14 +128,14 @@ class CellOwner:
                 raise
             except* (LedgerError, KafkaError, LeaseError, OSError) as errors:
                 reasons = "; ".join(str(error) for error in errors.exceptions)
-                self.missing = f"cell {self._cell}: {reasons}"
+                self._problem = reasons
                 metrics.TAKEOVERS.labels(self._cell, "error").inc()
                 log.warning("starting over: %s", reasons, extra={"cell": self._cell})
                 await asyncio.sleep(PAUSE_S)
 
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over()
-        self.missing = ""
+        self._problem, self._heard_s = "", time.monotonic()
         metrics.TAKEOVERS.labels(self._cell, "ok").inc()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(outbox.publish())
@@ -221,6 +235,7 @@ class CellOwner:
         next_offset, next_seq = meta.next_offset, meta.next_seq
         while True:
             batch = await self._feed.take(BATCH_MAX)
+            self._heard_s = time.monotonic()
             for received in await self._in_sequence(batch, next_offset):
                 decided: list[OutboxEntry] = []
                 for record in received:

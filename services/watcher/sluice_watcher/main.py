@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from itertools import count
 from random import Random
 from typing import Final
@@ -12,9 +13,9 @@ from typing import Final
 import uvloop
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
-from sluice.lifecycle import until_told_to_stop
+from sluice.lifecycle import Health, serve, until_told_to_stop
 from sluice.settings import Settings, load
-from sluice.telemetry import serve_health, setup_logging
+from sluice.telemetry import setup_logging
 
 from sluice_watcher import metrics
 from sluice_watcher.clock import Clock
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 #: A request to list everything again is rare and never urgent; decisions come by the hundred.
 RESYNC_DELAY_MS: Final = 250
+#: An append that takes longer makes the watcher unready.
+STALLED_S: Final = 5
 
 
 class Watcher:
@@ -102,7 +105,10 @@ class Watcher:
 
     def unready(self) -> str:
         missing = [kind for kind, reflector in self._reflectors.items() if not reflector.synced.is_set()]
-        return f"not listed and acknowledged yet: {', '.join(missing)}" if missing else ""
+        if missing:
+            return f"not listed and acknowledged yet: {', '.join(missing)}"
+        stalled_s = self._publisher.stalled_ms / 1000
+        return f"Kafka has acknowledged nothing for {stalled_s:.0f} s" if stalled_s > STALLED_S else ""
 
     def _relist_stale(self, kind: str) -> None:
         self._reflectors[kind].relist("route changed")
@@ -113,23 +119,30 @@ def _sync_ids(started_ms: int) -> Iterator[str]:
     return (f"{started_ms}-{number}" for number in count(1))
 
 
-async def run(settings: Settings) -> None:
+async def watch(settings: Settings, health: Health) -> None:
     await asyncio.to_thread(ensure_topics, settings)
-    client = await KubeClient.connect()
-    watcher = Watcher(settings, cluster=KubeCluster(client), writer=LogWriter(settings))
-    resyncs = ResyncRequests(
-        LogReader(settings, settings.decisions_topic, delay_ms=RESYNC_DELAY_MS),
-        cluster=settings.cluster,
-        cell_of={partition: cell for cell, partition in settings.cells.items()},
-        relist=watcher.relist_all,
-    )
-    await resyncs.start()
-    async with serve_health(settings, watcher.unready), asyncio.TaskGroup() as tasks:
-        tasks.create_task(resyncs.run())
-        tasks.create_task(watcher.run())
+    async with AsyncExitStack() as closing:
+        client = await KubeClient.connect()
+        closing.push_async_callback(client.close)
+        writer = LogWriter(settings)
+        closing.push_async_callback(writer.close)
+        requests = LogReader(settings, settings.decisions_topic, delay_ms=RESYNC_DELAY_MS)
+        closing.push_async_callback(requests.close)
+        watcher = Watcher(settings, cluster=KubeCluster(client), writer=writer)
+        health.unready = watcher.unready
+        resyncs = ResyncRequests(
+            requests,
+            cluster=settings.cluster,
+            cell_of={partition: cell for cell, partition in settings.cells.items()},
+            relist=watcher.relist_all,
+        )
+        await resyncs.start()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(resyncs.run())
+            tasks.create_task(watcher.run())
 
 
 def main() -> None:
     settings = load()
     setup_logging("watcher", settings)
-    uvloop.run(until_told_to_stop(run(settings)))
+    uvloop.run(until_told_to_stop(serve(settings, watch)))

@@ -4,8 +4,8 @@ One lane a partition, one append under way in each: the first record goes at onc
 shortly after its acknowledgement is the next append. Of the records of one append only the last still asks
 for a scheduling pass. The others are marked `more`: they are written together and in order.
 
-An append that fails ends the process. Its successor lists everything again, so nothing that Kafka has not
-acknowledged is ever passed over.
+An append that fails ends the watcher's work. It begins anew and lists everything again, so nothing that
+Kafka has not acknowledged is ever passed over.
 """
 
 from __future__ import annotations
@@ -68,6 +68,11 @@ class Publisher:
     def unacknowledged(self) -> int:
         return sum(lane.unacknowledged for lane in self._lanes.values())
 
+    @property
+    def stalled_ms(self) -> int:
+        """For how long the append that has waited longest waits."""
+        return max(lane.stalled_ms for lane in self._lanes.values())
+
 
 class _Lane:
     def __init__(self, writer: Appender, *, topic: str, partition: int, source: str, clock: Clock) -> None:
@@ -81,6 +86,12 @@ class _Lane:
         self._progress = asyncio.Event()
         self.puts = 0
         self.acknowledgements = 0
+        self._appending_since_ms: int | None = None
+
+    @property
+    def stalled_ms(self) -> int:
+        since = self._appending_since_ms
+        return 0 if since is None else self._clock.now_ms() - since
 
     @property
     def unacknowledged(self) -> int:
@@ -101,7 +112,9 @@ class _Lane:
             await self._arrived.wait()
             events = self._take()
             messages = [EVENTS.encode(event, source=self._source) for event in asking_once(events)]
+            self._appending_since_ms = self._clock.now_ms()
             await self._writer.append(self._topic, self._partition, messages)
+            self._appending_since_ms = None
             self._acknowledge(events)
             await asyncio.sleep(PACE_S)
 

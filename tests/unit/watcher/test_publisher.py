@@ -88,6 +88,22 @@ async def test_what_arrives_during_an_append_is_the_next(log: FakeLog, publisher
     assert log.appends == [1, 2]
 
 
+async def test_it_says_for_how_long_kafka_has_not_answered(log: FakeLog) -> None:
+    now_s = 100.0
+    clock = Clock(lambda: now_s)
+    publisher = Publisher(log, topic=TOPIC, partitions={"one": 0, "two": 1}, source="test", clock=clock)
+    running = asyncio.create_task(publisher.run())
+    log.hold()
+    publisher.put("two", tick(0))
+    await asyncio.sleep(0.01)
+    now_s = 107.5
+    assert publisher.stalled_ms == 7_500
+    log.release()
+    await publisher.flushed()
+    assert publisher.stalled_ms == 0
+    running.cancel()
+
+
 def test_a_list_in_between_asks_for_nothing_before_its_end() -> None:
     def mark(phase: str) -> SyncEvent:
         return SyncEvent(
