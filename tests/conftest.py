@@ -7,10 +7,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from sluice_local import Stack
+from sluice_local import Stack, forget_given_endpoints
 
-#: Endpoints that a developer's shell may have exported; tests use them only where they were asked to.
-GIVEN = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
+
+def pytest_configure() -> None:
+    """A developer's shell may name a cluster that means something to somebody."""
+    forget_given_endpoints()
 
 
 def pytest_report_header() -> str:
@@ -33,10 +35,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     import containers
 
     with containers.servers() as given, pytest.MonkeyPatch.context() as patch:
-        for name, value in given.items():
-            patch.setenv(name, value)
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        stack = Stack("shared", without=("kube-controller-manager", "kube-scheduler", "kwok"), say=print)
+        without = ("kube-controller-manager", "kube-scheduler", "kwok")
+        stack = Stack("shared", without=without, given=given, say=print)
         stack.up()
         yield stack
         stack.down(purge=True)
@@ -47,8 +48,6 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A whole stack of a module's own, to kill parts of."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        for name in (*GIVEN, "SLUICE_STACK"):
-            patch.delenv(name, raising=False)
         stack = Stack("own", say=print)
         stack.up()
         yield stack

@@ -69,7 +69,12 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
         name: {
             "num_partitions": max(settings.cells.values()) + 1,
             "replication_factor": settings.topic_replicas,
-            "configs": {"cleanup.policy": "delete", "retention.ms": str(RETENTION_MS)},
+            "configs": {
+                "cleanup.policy": "delete",
+                "retention.ms": str(RETENTION_MS),
+                # What is acknowledged outlives the loss of a broker, and one may be missing.
+                "min.insync.replicas": str(max(1, settings.topic_replicas - 1)),
+            },
         }
         for name in names
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from sluice_local import Stack
+from sluice_local import Stack, forget_given_endpoints
 
 from tests.bench.client import Client, Latencies, spread
 from tests.bench.usage import Window, requests_by_kind
@@ -205,6 +205,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60, help="of the trickle")
     parser.add_argument("--json", type=Path, help="also write everything here")
     options = parser.parse_args()
+    forget_given_endpoints()
     results = bench(options.pods, options.seconds)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))

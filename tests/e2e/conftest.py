@@ -11,7 +11,6 @@ from cluster_api import Api, eventually
 from sluice_local import Stack
 
 SERVICES = ("watcher", "scheduler", "actuator")
-GIVEN = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
 KINDS = {
     "queues": "/apis/sluice.dev/v1alpha1/queues",
     "resourcepools": "/apis/sluice.dev/v1alpha1/resourcepools",
@@ -23,8 +22,6 @@ KINDS = {
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        for name in (*GIVEN, "SLUICE_STACK"):
-            patch.delenv(name, raising=False)
         stack = Stack("e2e", say=print)
         stack.up(services=True)
         yield stack

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -20,8 +19,6 @@ def kafka_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A Kafka of this module's own, to kill."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        for name in [name for name in os.environ if name.startswith("SLUICE_")]:
-            patch.delenv(name)
         stack = Stack("appended", say=print)
         stack.up(["kafka"])
         yield stack

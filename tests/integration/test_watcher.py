@@ -23,8 +23,6 @@ def lean_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Kafka and an API server of this module's own, to kill, and no controllers that would interfere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        for name in ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_REDIS", "SLUICE_STACK"):
-            patch.delenv(name, raising=False)
         stack = Stack("watched", without=("kube-controller-manager", "kube-scheduler", "kwok"), say=print)
         stack.up(("kafka", "kubernetes"))
         patch.setenv("KUBECONFIG", str(stack.endpoints.kubeconfig))

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,14 @@ PARTS = ("kafka", "redis", "kubernetes")
 OPTIONAL = ("kube-controller-manager", "kube-scheduler", "kwok")
 # Set by `user_env` beside the endpoints, which are then a stack's own and not given by somebody else.
 STACK_VARIABLE = "SLUICE_STACK"
+#: Endpoints that stand in for servers of a stack's own.
+GIVEN_VARIABLES = (
+    "KUBECONFIG",
+    "SLUICE_KAFKA",
+    "SLUICE_KAFKA_USERNAME",
+    "SLUICE_KAFKA_PASSWORD",
+    "SLUICE_REDIS",
+)
 # Where `sluice` is installed, beside this package.
 _PROGRAMS = Path(sys.executable).parent
 MANIFESTS = (
@@ -59,6 +67,12 @@ class Status:
     memory_bytes: int
 
 
+def forget_given_endpoints() -> None:
+    """From here on stacks have servers of their own, whatever this process was told in its environment."""
+    for name in (*GIVEN_VARIABLES, STACK_VARIABLE):
+        os.environ.pop(name, None)
+
+
 def _quiet(_: str) -> None:
     pass
 
@@ -66,14 +80,22 @@ def _quiet(_: str) -> None:
 class Stack:
     """Safe to use from several processes at once; its servers outlive all of them until `down`."""
 
-    def __init__(self, name: str = "default", *, without: Iterable[str] = (), say: Say = _quiet) -> None:
+    def __init__(
+        self,
+        name: str = "default",
+        *,
+        without: Iterable[str] = (),
+        given: Mapping[str, str] | None = None,
+        say: Say = _quiet,
+    ) -> None:
+        """`given`: endpoints in place of servers of its own; those of the environment unless told."""
         if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
             raise StackError(f"{name!r} can't name a stack: use small letters, digits and dashes.")
         self.name = name
         self.directory = paths.stacks() / name
         self._say = say
         self._without = _checked(without, (*PARTS, *OPTIONAL))
-        self._given = {} if STACK_VARIABLE in os.environ else _given_endpoints()
+        self._given = _given_endpoints() if given is None else given
         self._state = State(self.directory)
         self._cluster = Cluster(self.directory)
         self._kafka = Kafka(self._state)
@@ -270,8 +292,9 @@ def _ahead(search_path: str, *folders: Path) -> list[str]:
 
 
 def _given_endpoints() -> dict[str, str]:
-    names = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_KAFKA_USERNAME", "SLUICE_KAFKA_PASSWORD", "SLUICE_REDIS")
-    return {name: os.environ[name] for name in names if os.environ.get(name)}
+    if STACK_VARIABLE in os.environ:  # they are a stack's own, exported by `sluice-local env`
+        return {}
+    return {name: os.environ[name] for name in GIVEN_VARIABLES if os.environ.get(name)}
 
 
 def _checked(names: Iterable[str], known: Sequence[str]) -> Set[str]:

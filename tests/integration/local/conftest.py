@@ -6,15 +6,11 @@ from collections.abc import Iterator
 import pytest
 from sluice_local import Stack
 
-GIVEN = ("KUBECONFIG", "SLUICE_KAFKA", "SLUICE_REDIS", "SLUICE_STACK")
-
 
 @pytest.fixture(scope="package", autouse=True)
 def _private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        for name in GIVEN:
-            patch.delenv(name, raising=False)
         yield
 
 
