@@ -81,25 +81,22 @@ def test_every_service_is_probed_bounded_and_can_be_drained(rendered: str, deplo
 
 
 READ = ("get", "list", "watch")
-SLUICE = (
-    "queues.sluice.dev",
-    "resourcepools.sluice.dev",
-    "dynamicworkloads.sluice.dev",
-    "queuejobs.sluice.dev",
-)
+TENANCY = ("queues.sluice.dev", "resourcepools.sluice.dev")
+SLUICE = (*TENANCY, "dynamicworkloads.sluice.dev", "queuejobs.sluice.dev")
+WATCHED = ("pods", "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", *TENANCY)
 #: Service: (verbs, resources, namespace or everywhere) that it needs. Everything else is refused.
 NEEDS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...], str]]] = {
-    "watcher": [(READ, ("pods", "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", *SLUICE), "")],
+    "watcher": [(("list", "watch"), WATCHED, "")],
     "scheduler": [(("get", "create", "update", "patch"), ("leases.coordination.k8s.io",), SYSTEM)],
     "actuator": [
         (("get", "patch", "delete"), ("pods",), ""),
         (("create",), ("pods/eviction",), ""),
         (("get", "patch"), ("namespaces",), ""),
-        (("get",), SLUICE, ""),
-        (("get", "patch"), tuple(f"{kind}/status" for kind in SLUICE), ""),
-        (("create", "patch"), ("events", "events.events.k8s.io"), ""),
+        (("get",), TENANCY, ""),
+        (("patch",), tuple(f"{kind}/status" for kind in TENANCY), ""),
+        (("create",), ("events",), ""),
     ],
-    "console": [(READ, ("pods", "nodes", "namespaces", *SLUICE), "")],
+    "console": [(READ, SLUICE, "")],
 }
 VERBS = (*READ, "create", "update", "patch", "delete")
 RESOURCES = (
