@@ -196,6 +196,10 @@ class _Assignment(ConsumerRebalanceListener):  # type: ignore[misc]
         self.partitions: dict[int, int] = {}
         self._count = 0
 
+    @property
+    def joined(self) -> bool:
+        return self._count > 0
+
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         self._count += 1
         self.partitions |= {at.partition: self._count for at in assigned}
@@ -232,6 +236,11 @@ class LogReader:
     def assigned(self) -> Mapping[int, int]:
         """The partitions that the group leaves to this reader now, and by which of its hand-outs."""
         return self._assignment.partitions
+
+    @property
+    def joined(self) -> bool:
+        """Whether the group has taken this reader in, be it with no partition yet, as one who stands by."""
+        return self._assignment.joined
 
     async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)

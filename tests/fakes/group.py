@@ -54,12 +54,14 @@ class FakeMember:
         self._topic = topic
         self._next: dict[int, int] = {}
         self.assigned: Mapping[int, int] = {}
+        self.joined = False
         #: Every position that was ever committed.
         self.commits: list[Mapping[int, Position]] = []
         self.hand_out()
 
     def hand_out(self) -> None:
         self._group.hand_outs += 1
+        self.joined = True
         self.assigned = dict.fromkeys(self._group.partitions, self._group.hand_outs)
         committed = self._group.positions
         self._next = {p: committed[p].offset if p in committed else 0 for p in self.assigned}

@@ -275,6 +275,13 @@ async def test_one_takes_over_from_another_and_nothing_is_done_twice(world: Worl
     assert first.wait(timeout=10) == 0
 
 
+def test_who_stands_by_is_ready(world: World) -> None:
+    """There is one partition: a rollout and a disruption budget wait for both."""
+    world.start()
+    world.start()
+    eventually(lambda: world.is_ready(0) and world.is_ready(1), seconds=60)
+
+
 async def test_who_restarts_with_nothing_to_do_does_nothing(world: World) -> None:
     decisions = world.admissions(world.create_pods(20))
     process = world.start()
@@ -284,7 +291,7 @@ async def test_who_restarts_with_nothing_to_do_does_nothing(world: World) -> Non
     world.start()
     eventually(world.is_ready, seconds=60)
     await world.publish(*decisions)  # once more, as an outbox may
-    eventually(lambda: world.metric("sluice_actuator_duplicates_total") >= 20)
+    eventually(lambda: world.metric('sluice_actuator_dropped_total.*why="duplicate"') >= 20)
     assert world.metric("sluice_actuator_api_requests_total") == 0
     assert len(await world.outcomes(20)) == 20
 

@@ -57,6 +57,10 @@ class Inbox(Protocol):
     def assigned(self) -> Mapping[int, int]:
         """The partitions that are this member's now, and by which hand-out of the group."""
 
+    @property
+    def joined(self) -> bool:
+        """Whether the group has taken it in, if only to stand by."""
+
     async def poll(self, timeout_s: float) -> list[Received]: ...
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
@@ -108,8 +112,8 @@ class Actuator:
     @property
     def unready(self) -> str:
         """What is missing or must be looked into, in a sentence; empty when all is well."""
-        if not self._tenures:
-            return "the consumer group has given no partition to this actuator yet"
+        if not self._inbox.joined:
+            return "the consumer group has not taken this actuator in yet"
         return "; ".join(tenure.problem for tenure in self._tenures.values() if tenure.problem)
 
     async def run(self) -> None:
