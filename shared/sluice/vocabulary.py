@@ -14,6 +14,9 @@ MANAGED_LABEL: Final = "sluice.dev/managed"
 QUEUE_LABEL: Final = "sluice.dev/queue"
 #: `<epoch>.<seq>` of the decision that an object carries; only the actuator may write it.
 DECISION_ANNOTATION: Final = "sluice.dev/decision"
+#: On an application whose operator knows its size as one number: with how many pods it may start; the rest is
+#: growth, granted pod by pod.
+MIN_COUNT_ANNOTATION: Final = "sluice.dev/min-count"
 
 DEFAULT_CELL: Final = "default"
 #: Where Sluice's own services, service accounts and Leases live.

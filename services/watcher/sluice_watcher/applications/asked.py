@@ -1,0 +1,58 @@
+"""What an application asks for, whatever its family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice.vocabulary import MIN_COUNT_ANNOTATION
+
+from sluice_watcher.applications.fields import COUNT_MAX, Fields, count_of
+from sluice_watcher.applications.templates import Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Pods of one application that are alike."""
+
+    name: str
+    template: Template
+    count: int
+    min_count: int
+    max_count: int | None = None  # None: no bound of its own
+    completions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    parts: tuple[Part, ...]
+    suspended: bool
+    finished: bool
+    priority_class: str = ""  # empty: that of the first part whose template names one
+    suspendable: bool = True  # else its pods' gates hold it back
+
+
+def one(name: str, template: Template) -> Part:
+    """A pod without which the others are of no use: a driver, a head."""
+    return Part(name=name, template=template, count=1, min_count=1, max_count=1)
+
+
+def bounded(count: int) -> int | None:
+    """Operators write the largest int32 where they mean none."""
+    return None if count == COUNT_MAX else count
+
+
+def min_count(application: Fields, *, count: int, default: int) -> int:
+    """How many must start together, where the application's author has said so."""
+    annotations = application.at("metadata", "annotations")
+    text = annotations.text(MIN_COUNT_ANNOTATION)
+    if not text:
+        return min(default, count)
+    return min(count_of(text, annotations.path_of(MIN_COUNT_ANNOTATION)), count)
+
+
+def has_condition(application: Fields, *types: str) -> bool:
+    """Whether one of these conditions is true."""
+    return any(
+        condition.text("type") in types and condition.text("status") == "True"
+        for condition in application.at("status").each("conditions")
+    )

@@ -1,0 +1,46 @@
+"""Batch Jobs.
+
+A Job's pods work independently of each other, so by default one of them is enough to start with and the
+others are growth: a Job larger than its queue runs in parts, as its pods do without any of this. An
+annotation asks for more at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_watcher.applications.asked import Asked, Part, has_condition, min_count
+from sluice_watcher.applications.fields import Fields
+from sluice_watcher.applications.owners import Chain, Member
+from sluice_watcher.applications.templates import read_template
+
+PODS: Final = "main"
+
+
+def asked(job: Fields) -> Asked:
+    spec = job.at("spec")
+    completions = spec.count("completions", 0) if "completions" in spec else None
+    count = spec.count("parallelism", 1)
+    if completions is not None:
+        count = min(count, completions)  # the controller starts no pod that need not succeed
+    return Asked(
+        parts=(
+            Part(
+                name=PODS,
+                template=read_template(spec.at("template")),
+                count=count,
+                min_count=min_count(job, count=count, default=1),
+                max_count=count,
+                completions=completions,
+            ),
+        ),
+        suspended=spec.flag("suspend"),
+        finished=has_condition(job, "Complete", "Failed"),
+    )
+
+
+def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
+    if not chain or chain[0].kind != "Job":
+        return None
+    return Member(kind="Job", name=chain[0].name, uid=chain[0].uid, pod_set=PODS)
