@@ -256,6 +256,14 @@ def test_spark_pods_have_devices_sidecars_and_templates() -> None:
     assert read(application).pod_sets[1].node_selector == {"zone": "a", "disk": "fast"}
 
 
+def test_spark_fills_in_its_own_container_of_a_template() -> None:
+    proxy = {"name": "proxy", "resources": {"requests": {"cpu": "250m"}}}
+    main = {"name": "spark-kubernetes-executor", "resources": {"requests": {"cpu": "9"}}}
+    for containers in ([proxy, main], [main, proxy]):
+        application = spark(executor={"cores": 2, "template": {"spec": {"containers": containers}}})
+        assert cores_and_memory(application, "executor") == (2250, 1408)
+
+
 def test_rays_autoscaler_runs_beside_the_head() -> None:
     assert cores_and_memory(ray_cluster(), "head") == (1000, 1024)
     assert cores_and_memory(ray_cluster(enableInTreeAutoscaling=True), "head") == (1500, 1536)

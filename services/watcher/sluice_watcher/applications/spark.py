@@ -127,7 +127,7 @@ class _Submitted:
     def template(self, role: Role) -> Template:
         fields = self.spec.at(role)
         template = read_partial(fields.at("template", "spec"))
-        main, *others = template.containers or (Fields({}, fields.path),)
+        main, others = _main_first(template.containers or (Fields({}, fields.path),), role)
         return replace(
             template,
             containers=(self._main(role, main), *others, *fields.each("sidecars")),
@@ -241,6 +241,14 @@ class _Submitted:
 
     def _is_true(self, key: str) -> bool:
         return self._conf_texts.get(key, "").lower() == "true"
+
+
+def _main_first(containers: tuple[Fields, ...], role: Role) -> tuple[Fields, tuple[Fields, ...]]:
+    """A template's container that Spark fills in: the one that bears its name, or else the first."""
+    names = [container.text("name") for container in containers]
+    name = f"spark-kubernetes-{role}"
+    main = names.index(name) if name in names else 0
+    return containers[main], containers[:main] + containers[main + 1 :]
 
 
 def _mebibytes(setting: _Setting, *, unit: str = "m") -> int:
