@@ -106,7 +106,8 @@ class Owners:
             self.failed.set_exception(error)
 
 
-def build(settings: Settings) -> faust.App:
+def build(settings: Settings, folder: str) -> faust.App:
+    """`folder`: Faust wants one, though nothing is kept there."""
     return faust.App(
         f"{settings.topics}-{GROUP}",
         broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
@@ -120,7 +121,7 @@ def build(settings: Settings) -> faust.App:
         web_enabled=False,
         autodiscover=False,
         store="memory://",
-        datadir=tempfile.mkdtemp(prefix="sluice-"),  # Faust makes one, though we keep nothing there
+        datadir=folder,
     )
 
 
@@ -137,7 +138,7 @@ def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredent
     return faust.SSLCredentials(tls) if tls else None
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, folder: str) -> None:
     await asyncio.to_thread(ensure_topics, settings)
     policies: dict[str, Policy] = {e.name: e.load()() for e in entry_points(group="sluice.policies")}
     if settings.policy not in policies:
@@ -146,7 +147,7 @@ async def serve(settings: Settings) -> None:
     kube = await KubeClient.connect()
     ledger: Ledger = RedisLedger(settings.redis)
     lease: Lease = KubernetesLease(kube)
-    app = build(settings)
+    app = build(settings, folder)
 
     def own(**details: Any) -> CellOwner:
         return CellOwner(
@@ -188,4 +189,5 @@ async def serve(settings: Settings) -> None:
 def main() -> None:
     settings = sluice_settings.load()
     setup_logging("scheduler", settings)
-    uvloop.run(until_told_to_stop(serve(settings)))
+    with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+        uvloop.run(until_told_to_stop(serve(settings, folder)))
