@@ -109,10 +109,12 @@ def namespaces_of(queue: str, snapshots: Iterable[Snapshot]) -> list[str]:
     """The namespaces that are bound to a queue, by cluster where it is not the cell's home."""
     return sorted(
         {
-            n["name"] if n["cluster"] == snapshot.home else f"{n['cluster']}/{n['name']}"
+            ("" if n["cluster"] == snapshot.home else f"{n['cluster']}/")
+            + n["name"]
+            + ("" if n["managed"] else " (not managed)")
             for snapshot in snapshots
             for n in snapshot.of(NAMESPACES)
-            if n["managed"] and n["queue"] == queue
+            if n["queue"] == queue
         }
     )
 

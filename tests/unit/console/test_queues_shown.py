@@ -145,7 +145,7 @@ def test_queues_of_clusters_that_are_nobodys_home_do_not_count() -> None:
     assert queue_views([snapshot(("queue", queue("a", cluster="away")))]) == []
 
 
-def test_only_bound_and_managed_namespaces_belong_to_a_queue() -> None:
+def test_the_namespaces_that_are_bound_to_a_queue_and_which_of_them_came_loose() -> None:
     def namespace(
         name: str, *, cluster: str = "home", managed: bool = True, queue: str = "a"
     ) -> dict[str, object]:
@@ -154,10 +154,11 @@ def test_only_bound_and_managed_namespaces_belong_to_a_queue() -> None:
     ledger = snapshot(
         ("namespace", namespace("one")),
         ("namespace", namespace("two", cluster="away")),
-        ("namespace", namespace("free", managed=False)),
+        ("namespace", namespace("free", managed=False, queue="")),
+        ("namespace", namespace("loose", managed=False)),
         ("namespace", namespace("other", queue="b")),
     )
-    assert namespaces_of("a", [ledger]) == ["away/two", "one"]
+    assert namespaces_of("a", [ledger]) == ["away/two", "loose (not managed)", "one"]
 
 
 def test_machines_get_exact_amounts_under_the_names_of_a_queues_status(two_tenants: Snapshot) -> None:

@@ -137,10 +137,6 @@ class Namespace(TrackedObject):
     labelling_seq: int = 0
     noticed: str = ""  # the problem that was last told
 
-    @property
-    def bound(self) -> bool:
-        return self.managed and bool(self.queue)
-
 
 @dataclass(slots=True, kw_only=True)
 class Queue(TrackedObject):

@@ -236,6 +236,7 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
     bind_namespace(state, namespace)
     rebind(state, namespace)
+    state.report_due = True  # conditions tell of namespaces' labels
 
 
 def namespace_vanished(state: State, namespace: Namespace) -> None:

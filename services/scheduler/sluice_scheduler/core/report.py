@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
 from sluice.values import Resources
 
+from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
 from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
+
+#: So many pods, or sentences, a condition's message names.
+NAMED: Final = 3
 
 
 def report(state: State) -> None:
@@ -103,7 +107,6 @@ def _queue_fields(
 
 
 def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
-    bypassed = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if pod.bypassed)
     stuck = sorted({pod.problem for pod in pods if pod.problem and pod.phase == "Waiting"})
     over = _over(state, node)
     return [
@@ -114,17 +117,32 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
-        _condition(
-            state,
-            "Bypassed",
-            good=False,
-            problem=f"{len(bypassed)} pods run that Sluice did not admit, such as {', '.join(bypassed[:3])}: "
-            "see that the admission policies are installed and the namespace's labels are right"
-            if bypassed
-            else "",
-        ),
+        _condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
         _condition(state, "Misdirected", good=False, problem="; ".join(stuck[:3])),
     ]
+
+
+def _bypassed(state: State, pods: list[Pod]) -> str:
+    """Which pods run that nobody admitted, and what to do: by namespace where its label is gone."""
+    if not pods:
+        return ""
+    places = sorted({(pod.cluster, pod.namespace) for pod in pods})
+    namespaces = [found for place in places if (found := state.namespace_of(*place))]
+    lost = [sentence for namespace in namespaces if (sentence := lost_label(state, namespace))]
+    remedies = lost[:NAMED]
+    if len(lost) < len(places):
+        remedies.append(
+            "see that the admission policies are installed, and delete the pods if they should queue"
+        )
+    run = "1 pod runs" if len(pods) == 1 else f"{len(pods)} pods run"
+    return f"{run} that Sluice did not admit: {_few(pods)}; {'; '.join(remedies)}"
+
+
+def _few(pods: Iterable[Pod]) -> str:
+    """The first few by name, and how many more."""
+    names = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _over(state: State, node: QueueNode) -> str:

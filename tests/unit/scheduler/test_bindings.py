@@ -1,0 +1,51 @@
+"""Whose pods are charged to whom, and what people are told where something is wrong with that."""
+
+from __future__ import annotations
+
+import pytest
+from one_cell import OneCell
+
+
+@pytest.fixture
+def cell() -> OneCell:
+    """Queue and namespace `team`, over a pool of 4 cpu."""
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    return cell
+
+
+def test_a_namespace_without_its_label_is_charged_and_its_pods_count_as_bypassed(cell: OneCell) -> None:
+    cell.pod("before", "team")
+    cell.namespace("team", managed=False)
+    [told] = cell.sentences("ManagedLabelLost")
+    assert told.startswith("namespace team has lost its label sluice.dev/managed")
+    cell.pod("ungated", "team", gated=False)
+    assert len(cell.state.bypassed) == 1
+    assert cell.figures("team")["usage"] == {"default/cpu": 2000}
+    message = cell.complaints("team")["Bypassed"]
+    assert message == f"1 pod runs that Sluice did not admit: team/ungated; {told}"
+    cell.namespace("team")
+    assert "has lost its label" not in cell.complaints("team")["Bypassed"]
+    cell.namespace("team", managed=False)
+    assert len(cell.sentences("ManagedLabelLost")) == 2, "told again when it happens again"
+
+
+@pytest.mark.parametrize("queue", ["", "missing", "other"])
+def test_a_namespace_that_is_neither_managed_nor_bound_concerns_nobody(cell: OneCell, queue: str) -> None:
+    cell.queue("other")
+    cell.namespace("elsewhere", managed=False, queue=queue)
+    cell.namespace("team", managed=False, queue=queue)
+    assert not cell.sentences("ManagedLabelLost")
+    assert not cell.sentences("BindingDoesNotCount")
+    assert not cell.sentences("Selected"), "no label is written to a namespace that is not managed"
+
+
+def test_bypassed_pods_are_named_up_to_three(cell: OneCell) -> None:
+    for name in "edcba":
+        cell.pod(name, "team", gated=False)
+    message = cell.complaints("team")["Bypassed"]
+    assert message.startswith(
+        "5 pods run that Sluice did not admit: team/a, team/b, team/c and 2 more; see that the admission"
+    )
