@@ -1,4 +1,4 @@
-"""Whether the loop turns: judged from the ledger and from what lately stood in the logs. Pure."""
+"""Whether all is well: judged from the ledger and from what lately stood in the logs. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sluice_console.redis_reader import Entity, Snapshot
 from sluice_console.tables import plain_table
 from sluice_console.topics import Bounds
 from sluice_console.views import KINDS as QUEUE_KINDS
-from sluice_console.views import queue_views, roots_first
+from sluice_console.views import complaints_of, queue_views, roots_first
 
 #: What `judge` reads of a ledger.
 KINDS: Final = (*QUEUE_KINDS, "cluster")
@@ -62,12 +62,14 @@ class CellStatus:
     running: int
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
+    complaints: tuple[str, ...]  # of Queues and ResourcePools, by their conditions
     clusters: tuple[ClusterStatus, ...]
 
     @property
     def problems(self) -> list[str]:
-        """What somebody should look at, each with where to look; none while the loop turns."""
-        return [*self._of_scheduler(), *(text for c in self.clusters for text in _problems_of(c))]
+        """What somebody should look at, each with where to look; none while all is well."""
+        of_clusters = (text for cluster in self.clusters for text in _problems_of(cluster))
+        return [*self._of_scheduler(), *of_clusters, *self.complaints]
 
     def as_json(self) -> dict[str, Any]:
         clusters = [_camel_case(asdict(cluster)) for cluster in self.clusters]
@@ -128,6 +130,7 @@ def judge(
         running=sum(each.running for each in figures),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
         diverged=tuple(_diverged(recent_decisions)),
+        complaints=tuple(complaints_of(snapshot)),
         clusters=tuple(
             _cluster(cluster, recent_events, recent_decisions, now_ms) for cluster in snapshot.of("cluster")
         ),

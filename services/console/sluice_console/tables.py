@@ -47,9 +47,7 @@ def tell_concerns(console: Console, views: Sequence[QueueView]) -> None:
     for view in views:
         for condition in view.concerns:
             console.print(
-                Text.assemble(
-                    (f"{view.name}: ", "bold"), (f"{_word(condition)}: ", "red"), condition.message
-                ),
+                Text.assemble((f"{view.name}: ", "bold"), (f"{condition.word}: ", "red"), condition.message),
                 soft_wrap=True,
             )
 
@@ -127,11 +125,7 @@ def _cells(view: QueueView) -> list[str]:
 def _concerns(view: QueueView) -> str:
     if view.figures is None:
         return _NOT_YET
-    return ", ".join(map(_word, view.concerns)) or "-"
-
-
-def _word(condition: ConditionView) -> str:
-    return condition.type if condition.status == "True" else f"not {condition.type}"
+    return ", ".join(condition.word for condition in view.concerns) or "-"
 
 
 def _label(view: QueueView) -> Text:
@@ -146,7 +140,7 @@ def _label(view: QueueView) -> Text:
     if figures.usage:
         label.append(f"  {wording.amounts(figures.usage)}", "dim")
     for condition in view.concerns:
-        label.append(f"  {_word(condition)}: {condition.message}", "red")
+        label.append(f"  {condition.word}: {condition.message}", "red")
     return label
 
 

@@ -31,6 +31,10 @@ class ConditionView:
     def matters(self) -> bool:
         return self.reason != _AS_EXPECTED
 
+    @property
+    def word(self) -> str:
+        return self.type if self.status == "True" else f"not {self.type}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -130,6 +134,14 @@ def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
     }
 
 
+def complaints_of(snapshot: Snapshot) -> Iterator[str]:
+    """What Queues and ResourcePools have to complain of, a sentence each."""
+    for report in snapshot.of("report"):
+        for condition in _conditions(report):
+            if condition.matters:
+                yield f"{report['about'].replace('/', ' ', 1)}: {condition.word}: {condition.message}"
+
+
 def as_json(view: QueueView) -> dict[str, Any]:
     """With the names that a Queue's status has, but amounts as numbers in base units."""
     shown: dict[str, Any] = {
@@ -172,8 +184,12 @@ def _figures(report: Entity) -> Figures:
         dominant_resource=figures["dominant_resource"],
         pending=figures["pending"],
         running=figures["running"],
-        conditions=tuple(ConditionView(**condition) for condition in report["conditions"]),
+        conditions=_conditions(report),
     )
+
+
+def _conditions(report: Entity) -> tuple[ConditionView, ...]:
+    return tuple(ConditionView(**condition) for condition in report["conditions"])
 
 
 def _cell_of(name: str, queues: Mapping[str, Entity]) -> str:
