@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any, Final
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
@@ -12,6 +11,7 @@ from sluice.values import Resources
 from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
+from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.state import State
@@ -25,12 +25,12 @@ def report(state: State) -> None:
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    fair = fair_shares(state)
+    fair = FairFigures(state)
     pods = _pods_by_queue(state)
     for queue in sorted((q for q in state.queues if q.cluster == state.home), key=lambda q: q.name):
         node = state.tree.get(queue.name)
         if node is not None:
-            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair.get(queue.name, {})))
+            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
     for pool in sorted((p for p in state.pools if p.cluster == state.home), key=lambda p: p.name):
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
@@ -84,23 +84,20 @@ def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
 
 
 def _queue_fields(
-    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: Resources
+    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: FairFigures
 ) -> dict[str, Any]:
     own = pods[node.name]
-    waiting = [pod for pod in own if pod.phase == "Waiting"]
-    demand: Resources = {}
-    for pod in waiting:
-        add_resources(demand, pod.facts.requests)
     branch = state.forest.branch(node.name)
-    held = branch.usage if branch else {}
+    assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
+    held = branch.usage
     share, resource = dominant_share(held, state.forest.capacity, node.facts.weight)
     return {
         "usage": _by_pool(held),
-        "demand": _sorted(demand),
-        "fair_share": fair,
+        "demand": _sorted(fair.demand.get(branch, {})),
+        "fair_share": _sorted(fair.shares.get(branch, {})),
         "dominant_share": as_decimal(share),
         "dominant_resource": resource,
-        "pending": len(waiting),
+        "pending": sum(1 for pod in own if pod.phase == "Waiting"),
         "running": sum(1 for pod in own if pod.holds),
         "conditions": _queue_conditions(state, node, own),
     }
@@ -162,52 +159,6 @@ def _condition(state: State, kind: str, *, good: bool, problem: str) -> Conditio
         message=problem,
         since_ms=state.cell.time_ms,
     )
-
-
-def fair_shares(state: State) -> dict[str, Resources]:
-    """What each queue would hold of each resource if it were filled evenly by weight, up to what it wants.
-
-    A figure for people, resource by resource and level by level; decisions rest on dominant shares.
-    """
-    wanted = _wanted(state)
-    total: Resources = {}
-    for (_, _, resource), amount in state.forest.capacity.items():
-        add_resources(total, {resource: amount})
-    found: dict[str, Resources] = {name: {} for name in state.tree}
-
-    def fill(queues: list[QueueNode], offered: Resources) -> None:
-        for resource, amount in offered.items():
-            asking = [(q.name, q.facts.weight, wanted[q.name].get(resource, 0)) for q in queues]
-            for name, share in water_fill(asking, amount).items():
-                if share:
-                    found[name][resource] = share
-        for queue in queues:
-            if queue.children:
-                fill(sorted(queue.children, key=lambda q: q.name), found[queue.name])
-
-    fill(sorted((q for q in state.tree.values() if q.parent is None), key=lambda q: q.name), _sorted(total))
-    return found
-
-
-def _wanted(state: State) -> dict[str, Resources]:
-    wanted: dict[str, Resources] = {name: {} for name in state.tree}
-    for pod in state.pods:
-        node = state.tree.get(pod.queue)
-        if pod.phase != "Withdrawn" and node is not None and not pod.problem:
-            for queue in node.path:
-                add_resources(wanted[queue.name], pod.facts.requests)
-    return wanted
-
-
-def water_fill(asking: list[tuple[str, int, int]], amount: int) -> dict[str, int]:
-    """Divide by weight among (name, weight, wanted); who wants less than its part leaves the rest."""
-    given: dict[str, int] = {}
-    left, weights = Fraction(max(0, amount)), sum(weight for _, weight, _ in asking)
-    for name, weight, wanted in sorted(asking, key=lambda a: (Fraction(a[2], a[1]), a[0])):
-        part = min(Fraction(wanted), left * weight / weights)
-        given[name] = int(part)
-        left, weights = left - part, weights - weight
-    return given
 
 
 # ---- pools

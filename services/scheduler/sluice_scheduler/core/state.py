@@ -273,6 +273,11 @@ class State:
             self.withdraw(pod)
             self.enter(pod)
 
+    @property
+    def paused(self) -> Iterable[str]:
+        """The keys of pods that are offered again later, because their admission failed."""
+        return self._retries.keys()
+
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
