@@ -49,3 +49,19 @@ def test_bypassed_pods_are_named_up_to_three(cell: OneCell) -> None:
     assert message.startswith(
         "5 pods run that Sluice did not admit: team/a, team/b, team/c and 2 more; see that the admission"
     )
+
+
+def test_misdirected_pods_are_named_with_what_is_wrong(cell: OneCell) -> None:
+    for name in ("p1", "p2", "p3", "p4"):
+        cell.pod(name, "team", queue="nowhere")
+    cell.pod("p5", "team", queue="elsewhere")
+    cell.pod("fine", "team")
+    message = cell.complaints("team")["Misdirected"]
+    assert message.startswith("team/p1, team/p2, team/p3 and 1 more: the pod names queue nowhere, which")
+    assert "; team/p5: the pod names queue elsewhere, which" in message
+    assert "fine" not in message
+    for number in range(4):
+        cell.pod(f"q{number}", "team", queue=f"astray{number}")
+    message = cell.complaints("team")["Misdirected"]
+    assert message.endswith("; and 3 more"), "no more than three sentences"
+    assert message.count(": recreate the pod") == 3

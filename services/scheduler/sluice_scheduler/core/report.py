@@ -104,7 +104,6 @@ def _queue_fields(
 
 
 def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
-    stuck = sorted({pod.problem for pod in pods if pod.problem and pod.phase == "Waiting"})
     over = _over(state, node)
     return [
         _condition(state, "Ready", good=True, problem=node.problem),
@@ -115,7 +114,7 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
         _condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
-        _condition(state, "Misdirected", good=False, problem="; ".join(stuck[:3])),
+        _condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
     ]
 
 
@@ -133,6 +132,17 @@ def _bypassed(state: State, pods: list[Pod]) -> str:
         )
     run = "1 pod runs" if len(pods) == 1 else f"{len(pods)} pods run"
     return f"{run} that Sluice did not admit: {_few(pods)}; {'; '.join(remedies)}"
+
+
+def _misdirected(pods: Iterable[Pod]) -> str:
+    """Which pods can't wait in any line, by what is wrong with them."""
+    by_problem: dict[str, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+        if pod.problem and pod.phase == "Waiting":
+            by_problem.setdefault(pod.problem, []).append(pod)
+    told = [f"{_few(alike)}: {problem}" for problem, alike in by_problem.items()]
+    more = sum(len(alike) for alike in list(by_problem.values())[NAMED:])
+    return "; ".join(told[:NAMED]) + (f"; and {more} more" if more else "")
 
 
 def _few(pods: Iterable[Pod]) -> str:
