@@ -21,10 +21,10 @@ from sluice_console.redis_reader import Entity, Snapshot
 from sluice_console.tables import plain_table
 from sluice_console.topics import Bounds
 from sluice_console.views import KINDS as QUEUE_KINDS
-from sluice_console.views import complaints_of, queue_views, roots_first
+from sluice_console.views import NAMESPACES, complaints_of, queue_views, roots_first
 
 #: What `judge` reads of a ledger.
-KINDS: Final = (*QUEUE_KINDS, "cluster")
+KINDS: Final = (*QUEUE_KINDS, NAMESPACES, "cluster")
 #: How much of each log's end it wants to see.
 RECENT: Final = 500
 #: Each watcher writes a tick a second, so this long without one means that it is not there.
@@ -62,7 +62,7 @@ class CellStatus:
     running: int
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
-    complaints: tuple[str, ...]  # of Queues and ResourcePools, by their conditions
+    complaints: tuple[str, ...]  # of Queues, ResourcePools and bindings
     clusters: tuple[ClusterStatus, ...]
 
     @property

@@ -13,7 +13,7 @@ from sluice_console.redis_reader import Entity, Snapshot
 
 #: What `queue_views` reads of a ledger.
 KINDS: Final = ("cell", "queue", "report", "resourcepool")
-#: And what shows a queue's namespaces.
+#: And what shows a queue's namespaces, and what is wrong with their bindings.
 NAMESPACES: Final = "namespace"
 
 _AS_EXPECTED: Final = "AsExpected"
@@ -135,11 +135,15 @@ def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
 
 
 def complaints_of(snapshot: Snapshot) -> Iterator[str]:
-    """What Queues and ResourcePools have to complain of, a sentence each."""
+    """What is wrong with Queues, ResourcePools and namespaces' bindings, a sentence each."""
     for report in snapshot.of("report"):
         for condition in _conditions(report):
             if condition.matters:
                 yield f"{report['about'].replace('/', ' ', 1)}: {condition.word}: {condition.message}"
+    for namespace in snapshot.of(NAMESPACES):
+        if namespace["noticed"]:
+            place = "" if namespace["cluster"] == snapshot.home else f"cluster {namespace['cluster']}: "
+            yield place + namespace["noticed"]
 
 
 def as_json(view: QueueView) -> dict[str, Any]:

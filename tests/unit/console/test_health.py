@@ -177,3 +177,19 @@ def test_what_queues_complain_of_is_told(complaint: Entity, words: str) -> None:
     status = judged(ledger)
     assert status.problems == [words]
     assert status.as_json()["problems"] == [words]
+
+
+def test_bindings_that_do_not_count_are_told() -> None:
+    def namespace(cluster: str, noticed: str) -> Entity:
+        return {"name": "lost", "cluster": cluster, "managed": True, "queue": "ghost", "noticed": noticed}
+
+    ledger = snapshot(
+        ("cluster", cluster()),
+        ("namespace", namespace("home", "")),
+        ("namespace", namespace("home", "namespace lost is bound to queue ghost, which does not exist")),
+        ("namespace", namespace("away", "namespace lost is bound to nothing")),
+    )
+    assert judged(ledger).problems == [
+        "namespace lost is bound to queue ghost, which does not exist",
+        "cluster away: namespace lost is bound to nothing",
+    ]

@@ -81,6 +81,9 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
     if not namespace.managed:
         _notice(state, namespace, "ManagedLabelLost", lost_label(state, namespace))
         return
+    if _is_another_cells(state, namespace.queue):
+        _notice(state, namespace, "BindingDoesNotCount", "")
+        return
     wanted = _wanted_binding(state, namespace)
     if wanted not in (namespace.queue, namespace.labelling):
         decision = state.decide(
@@ -96,6 +99,11 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
         state.namespaces.put(namespace)
     problem = binding_problem(state, namespace) if namespace.queue and wanted == namespace.queue else ""
     _notice(state, namespace, "BindingDoesNotCount", problem)
+
+
+def _is_another_cells(state: State, name: str) -> bool:
+    """Every cell is told of all Queues and namespaces, and judges its own."""
+    return name not in state.tree and any(q.name == name and q.cluster == state.home for q in state.queues)
 
 
 def _notice(state: State, namespace: Namespace, reason: str, problem: str) -> None:

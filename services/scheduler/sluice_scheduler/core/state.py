@@ -200,11 +200,18 @@ class State:
             self.holders.setdefault(pod.queue, set()).add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
-        elif waits(pod):
-            if pod.retry_ms > self.cell.time_ms:
-                self._retries[key] = pod.retry_ms
-            elif app is None or app.offered:
-                self.offer(pod)
+        elif pod.phase == "Waiting":
+            self._await(pod, app)
+
+    def _await(self, pod: Pod, app: Application | None) -> None:
+        if pod.problem:
+            self.misdirected.add(pod.key)
+        elif not waits(pod):
+            return
+        elif pod.retry_ms > self.cell.time_ms:
+            self._retries[pod.key] = pod.retry_ms
+        elif app is None or app.offered:
+            self.offer(pod)
 
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
@@ -224,6 +231,7 @@ class State:
         else:
             self.forest.leave(key)
             self._retries.pop(key, None)
+            self.misdirected.discard(key)
             if len(self.promises):
                 self.break_promise(key)
 
@@ -431,6 +439,7 @@ class State:
         self.places = Places(pool for pool in self.pools if self.begun and pool.cluster == self.home)
         self.tree: dict[str, QueueNode] = {}
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
+        self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
         self.evicting: dict[int, str] = {}  # the decision that evicts a pod → the pod's key
         self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
