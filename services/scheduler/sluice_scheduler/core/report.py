@@ -107,6 +107,7 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
     over = _over(state, node)
     return [
         _condition(state, "Ready", good=True, problem=node.problem),
+        _condition(state, "ResolvedRefs", good=True, problem=_unresolved(state, node)),
         _condition(
             state,
             "WithinLimits",
@@ -116,6 +117,24 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
         _condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
         _condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
     ]
+
+
+def _unresolved(state: State, node: QueueNode) -> str:
+    """Names that lead nowhere, and what holds meanwhile."""
+    facts, found = node.facts, []
+    if facts.policy and facts.policy not in state.policies:
+        found.append(
+            f"spec.policy: there is no policy {facts.policy}, so its parent's (at a root the cell's) holds: "
+            f"install it in the scheduler, or name one of {', '.join(sorted(state.policies))}"
+        )
+    pools = {pool.name for pool in state.pools if pool.cluster == state.home}
+    named = {*facts.guaranteed_by_pool, *facts.limit_by_pool}
+    found += [
+        f"spec.pools.{pool}: there is no ResourcePool {pool}, so nothing comes of what is said of it: create "
+        "it, or take it out"
+        for pool in sorted(named - pools)
+    ]
+    return "; ".join(found)
 
 
 def _bypassed(state: State, pods: list[Pod]) -> str:
