@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -18,10 +19,12 @@ from sluice.events import (
     PoolEvent,
     PoolFacts,
     QueueEvent,
+    RebuildEvent,
+    SyncEvent,
     TickEvent,
 )
 from sluice_scheduler.core.entities import Report
-from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
 from sluice_scheduler.simulator.run import installed_policies
 
 
@@ -70,6 +73,19 @@ class OneCell:
     ) -> None:
         pod = PodFacts(requests={"cpu": cpu}, created_ms=0, **{"gated": True, **facts})
         self.tell(PodEvent, name, change=change, namespace=namespace, pod=pod)
+
+    def rebuild(self, listing: Callable[[], None]) -> None:
+        """Redis was lost: the ledger begins anew, and the cluster is listed."""
+        common: Any = {"time_ms": self._now_ms, "cluster": CLUSTER}
+        rebuild = RebuildEvent(
+            config=self.state.config, next_seq=self.state.cell.next_seq, reason="test", **common
+        )
+        [fence] = self.cell.feed([rebuild])
+        [resync] = self.cell.feed([outcome(fence, self._now_ms)])
+        sync: Any = {"kind": "queue", "sync": "again", "resource_version": 10**9, "request": resync.seq}
+        self.cell.feed([SyncEvent(phase="BEGIN", **sync, **common)])
+        listing()
+        self.cell.feed([SyncEvent(phase="END", **sync, **common)])
 
     # ---- what it shows
 

@@ -55,6 +55,31 @@ def test_bypassed_pods_are_named_up_to_three(cell: OneCell) -> None:
     )
 
 
+def test_a_decision_that_nobody_made_is_no_admission(cell: OneCell) -> None:
+    cell.pod("forged", "team", gated=False, decision="1-1.1")
+    assert cell.complaints("team")["Bypassed"].startswith(
+        "1 pod runs that Sluice did not admit: team/forged;"
+    )
+    cell.pod("forged", "team", gated=False, decision="1-1.1", phase="Running")
+    assert len(cell.state.bypassed) == 1
+    cell.pod("honest", "team")
+    cell.pod("honest", "team", gated=False, decision="1-1.9")
+    assert len(cell.state.bypassed) == 1
+
+
+def test_what_runs_is_adopted_with_its_decision_when_the_ledger_begins_anew(cell: OneCell) -> None:
+    def listing() -> None:
+        cell.pool(cpu=4000)
+        cell.queue("team")
+        cell.namespace("team")
+        cell.pod("admitted", "team", gated=False, decision="1-1.9")
+        cell.pod("ungated", "team", gated=False)
+
+    cell.rebuild(listing)
+    assert cell.figures("team")["running"] == 2
+    assert "did not admit: team/ungated;" in cell.complaints("team")["Bypassed"]
+
+
 def test_misdirected_pods_are_named_with_what_is_wrong(cell: OneCell) -> None:
     for name in ("p1", "p2", "p3", "p4"):
         cell.pod(name, "team", queue="nowhere")

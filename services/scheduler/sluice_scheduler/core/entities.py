@@ -62,6 +62,7 @@ class Pod(TrackedObject):
     problem: str = ""  # why it can't wait in any queue
     evicting: int = 0  # seq of the decision to evict it
     admitted_ms: int = 0
+    stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
 
     @property
     def holds(self) -> bool:
@@ -69,8 +70,8 @@ class Pod(TrackedObject):
 
     @property
     def bypassed(self) -> bool:
-        """Open without a decision: the policies were got round."""
-        return self.phase == "Holding" and self.seq == 0 and not self.facts.decision
+        """Open without a decision, or with one that nobody made: the policies were got round."""
+        return self.phase == "Holding" and self.seq == 0 and (self.stranger or not self.facts.decision)
 
 
 @dataclass(slots=True, kw_only=True)
