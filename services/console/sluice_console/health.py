@@ -144,7 +144,8 @@ def show_status(console: Console, status: CellStatus) -> None:
         "ledger": f"offset {status.next_offset} of {status.end_offset} ({status.lag} behind), "
         f"last record {wording.age(status.committed_ms)} ago",
         "decisions": f"{status.decided} decided, {status.published} published",
-        "queues": f"{status.queues}, with {status.pending} pods pending and {status.running} running",
+        "queues": f"{status.queues}, with {wording.count(status.pending, 'pod')} pending "
+        f"and {status.running} running",
     }
     for cluster in status.clusters:
         lines[f"cluster {cluster.name}"] = ", ".join(_words(cluster))

@@ -76,3 +76,17 @@ def test_a_name_that_leads_nowhere_gives_a_condition_and_the_queue_goes_on(cell:
     cell.pool("moon", cpu=1000)
     cell.queue("team", policy="fifo", pools={"moon": {"limit": {"cpu": "1"}}})
     assert not cell.complaints("team")
+
+
+def test_a_report_says_what_has_changed(cell: OneCell) -> None:
+    cell.queue("team")
+    cell.namespace("team")
+    cell.pod("p", "team")
+    cell.tick()
+    assert cell.sentences("Changed") == [
+        "queue team has 1 running and 0 pending",
+        "pool default has 1 node",
+    ]
+    cell.pod("open", "team", gated=False)
+    cell.tick()
+    assert "queue team has 2 running and 0 pending; Bypassed is True now" in cell.sentences("Changed")

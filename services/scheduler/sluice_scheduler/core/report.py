@@ -61,12 +61,32 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
         uid=about.uid,
         conditions=conditions,
         reason="Changed",
-        sentence=f"{about.kind} {about.name} changed",
+        sentence=_news(about, figures, conditions, turned),
         **figures,
     )
     state.reports.put(
         Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
     )
+
+
+def _news(
+    about: Queue | Pool,
+    figures: Mapping[str, Any],
+    conditions: Iterable[Condition],
+    before: Mapping[str, Condition],
+) -> str:
+    """Where it stands now, and which conditions have turned since it last said so."""
+    if isinstance(about, Queue):
+        standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
+    else:
+        nodes = figures["nodes"]
+        standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
+    turned = [
+        f"; {each.type} is {each.status} now"
+        for each in conditions
+        if (old := before.get(each.type)) and old.status != each.status
+    ]
+    return standing + "".join(turned)
 
 
 # ---- queues
