@@ -268,11 +268,12 @@ class Table(Generic[E]):
     def get(self, key: str) -> E | None:
         return self._rows.get(key)
 
-    def put(self, entity: E) -> None:
-        """Add an entity, or say that one has changed."""
+    def put(self, entity: E) -> str:
+        """Add an entity, or say that one has changed; its key."""
         key = entity.key
         self._rows[key] = entity
         self._changes[key] = entity
+        return key
 
     def drop(self, key: str) -> None:
         del self._rows[key]

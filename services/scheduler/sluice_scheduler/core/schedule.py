@@ -133,7 +133,6 @@ def _is_within(pod: Pod, requests: dict[str, int]) -> bool:
 
 
 def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) -> None:
-    state.withdraw(pod)
     decision = state.decide(
         Admit,
         cluster=pod.cluster,
@@ -146,10 +145,7 @@ def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) 
         reason=reason,
         sentence=sentence,
     )
-    pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, decision.seq, 0
-    pod.admitted_ms = state.cell.time_ms
-    state.pods.put(pod)
-    state.enter(pod)
+    state.assume(pod, pool=pool, seq=decision.seq)
 
 
 def _why_first(leaf: Branch, option: Option) -> str:

@@ -235,6 +235,31 @@ class State:
             if len(self.promises):
                 self.break_promise(key)
 
+    def assume(self, pod: Pod, *, pool: str, seq: int) -> None:
+        """Count a waiting pod as admitted to a pool from this moment on.
+
+        The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
+        application: this is what an admission costs.
+        """
+        plain = not pod.facts.workload
+        if not plain:
+            self.withdraw(pod)
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, seq, 0
+        pod.admitted_ms = self.cell.time_ms
+        key = self.pods.put(pod)
+        if not plain:
+            self.enter(pod)
+            return
+        self.report_due = self.pass_due = True
+        self.forest.leave(key)
+        if self._retries:
+            self._retries.pop(key, None)
+        if len(self.promises):
+            self.break_promise(key)
+        self.assumed[seq] = key
+        self.holders.setdefault(pod.queue, set()).add(key)
+        self.forest.charge(pod.queue, pod_cost(pod), 1)
+
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
         if after.phase != "Assumed":

@@ -34,8 +34,9 @@ class Trial:
         return rounded(self._measure(branch)[1])
 
     def used(self, branch: Branch, bound: Bound) -> int:
-        moved = self._moved.get(branch, {})
-        return branch.used(bound) + sum(moved.get(dim, 0) for dim in bound.dims)
+        moved = self._moved.get(branch)
+        used = branch.used(bound)
+        return used + sum(moved.get(dim, 0) for dim in bound.dims) if moved else used
 
     def holds(self, branch: Branch, dims: Iterable[Dim]) -> bool:
         moved = self._moved.get(branch, {})

@@ -41,6 +41,9 @@ class Result:
     )  # index of the expectation, what did not hold
     summary: dict[str, Any] = field(default_factory=dict)
     series: list[tuple[int, dict[str, float]]] = field(default_factory=list)  # shares over time
+    mean_waits_ms: dict[str, float] = field(default_factory=dict)  # by queue
+    mean_wait_ms: float = 0.0
+    wait_quantiles_ms: dict[str, int] = field(default_factory=dict)
 
 
 def installed_policies() -> dict[str, Policy]:
@@ -89,6 +92,9 @@ class Simulation:
             if until is not None and expectation.at > until:
                 self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
         self.result.summary = self._summary()
+        self.result.mean_waits_ms = self._statistics.mean_waits()
+        self.result.mean_wait_ms = self._statistics.mean_wait()
+        self.result.wait_quantiles_ms = self._statistics.wait_quantiles()
         return self.result
 
     def _play(self, at_ms: int) -> None:
