@@ -7,7 +7,7 @@ from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications import PodSetBook, minimum_of
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Option
+from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.history import remember
 from sluice_scheduler.core.reclaim import reclaim, shed
@@ -47,7 +47,8 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
     assert short is None, f"no decision passes {short}"
     if not claim.gang:
         pod = state.pod(claim.key)
-        open_gate(state, pod, option.pools[0], reason="Fits", sentence=_why_first(leaf, option))
+        why = _why_first(leaf, option)
+        open_gate(state, pod, option.pools[0], cost=option.cost, reason="Fits", sentence=why)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
@@ -132,7 +133,10 @@ def _is_within(pod: Pod, requests: dict[str, int]) -> bool:
     return all(amount <= requests.get(resource, 0) for resource, amount in pod.facts.requests.items())
 
 
-def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) -> None:
+def open_gate(
+    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
+) -> None:
+    """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
     decision = state.decide(
         Admit,
         cluster=pod.cluster,
@@ -145,19 +149,18 @@ def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) 
         reason=reason,
         sentence=sentence,
     )
-    state.assume(pod, pool=pool, seq=decision.seq)
+    state.assume(pod, pool=pool, seq=decision.seq, cost=cost)
 
 
 def _why_first(leaf: Branch, option: Option) -> str:
-    pools = " and ".join(dict.fromkeys(option.pools))
     if leaf.covered:
-        return f"fits into pool {pools}, and a guarantee covers it"
+        return f"fits into pool {option.where}, and a guarantee covers it"
     held = (
         f"with {as_percent(leaf.share)} of what it has most of, by weight"
         if leaf.share
         else "holding nothing yet"
     )
-    return f"fits into pool {pools}; {leaf.name} came first, {held}"
+    return f"fits into pool {option.where}; {leaf.name} came first, {held}"
 
 
 # ---- promises

@@ -235,7 +235,7 @@ class State:
             if len(self.promises):
                 self.break_promise(key)
 
-    def assume(self, pod: Pod, *, pool: str, seq: int) -> None:
+    def assume(self, pod: Pod, *, pool: str, seq: int, cost: Cost | None = None) -> None:
         """Count a waiting pod as admitted to a pool from this moment on.
 
         The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
@@ -258,7 +258,7 @@ class State:
             self.break_promise(key)
         self.assumed[seq] = key
         self.holders.setdefault(pod.queue, set()).add(key)
-        self.forest.charge(pod.queue, pod_cost(pod), 1)
+        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
