@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import Outcome, compare
 from sluice_scheduler.simulator.main import main
-from sluice_scheduler.simulator.run import installed_policies
 from sluice_scheduler.simulator.statistics import jain
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 

@@ -9,7 +9,6 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 import faust
@@ -23,7 +22,7 @@ from sluice.settings import Settings
 from sluice.telemetry import serve_health, setup_logging
 
 from sluice_scheduler.cell import CellOwner, Incoming
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.kube import KubernetesLease, Lease
 from sluice_scheduler.ledger import Ledger
 from sluice_scheduler.ledger.redis import RedisLedger
@@ -140,7 +139,7 @@ def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredent
 
 async def serve(settings: Settings, folder: str) -> None:
     await asyncio.to_thread(ensure_topics, settings)
-    policies: dict[str, Policy] = {e.name: e.load()() for e in entry_points(group="sluice.policies")}
+    policies = installed_policies()
     if settings.policy not in policies:
         known = ", ".join(sorted(policies))
         raise SystemExit(f"SLUICE_POLICY: there is no policy {settings.policy!r}; installed are: {known}")

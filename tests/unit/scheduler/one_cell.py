@@ -24,8 +24,8 @@ from sluice.events import (
     TickEvent,
 )
 from sluice_scheduler.core.entities import Report
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
-from sluice_scheduler.simulator.run import installed_policies
 
 
 class OneCell:

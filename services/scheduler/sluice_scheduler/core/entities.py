@@ -86,9 +86,8 @@ class Workload(TrackedObject):
     admitted_ms: int = 0
     pools: dict[str, str] = field(default_factory=dict)  # where each pod set's reservation is held
     succeeded: dict[str, int] = field(default_factory=dict)  # finished pods of each pod set
-    barred: int = (
-        -1
-    )  # it lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise
+    #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise.
+    barred: int = -1
 
 
 @dataclass(slots=True, kw_only=True)

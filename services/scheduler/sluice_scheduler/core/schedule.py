@@ -53,8 +53,7 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
     if workload is not None:
-        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
-        start(state, workload, dict(zip(sets, option.pools, strict=True)), _why_first(leaf, option))
+        start(state, workload, option.pools, _why_first(leaf, option))
         return
     pools = {part._replace(pods=1): pool for part, pool in zip(option.shape.parts, option.pools, strict=True)}
     for pod in state.group(claim.key):
@@ -62,11 +61,12 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
         open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
 
 
-def start(state: State, workload: Workload, pools: dict[str, str], why: str) -> None:
-    """Admit a workload's minima, whether or not their pods exist yet."""
+def start(state: State, workload: Workload, found: tuple[str, ...], why: str) -> None:
+    """Admit a workload's minima, whether or not their pods exist yet: `found` is a pool for each of them."""
     reserved = {
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
+    pools = dict(zip(reserved, found, strict=True))
     state.decide(
         AdmitWorkload,
         cluster=workload.cluster,
@@ -92,7 +92,7 @@ def start_free(state: State) -> None:
     for key in sorted(free):
         app = free[key]
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
-            start(state, app.workload, {}, f"{app.workload.name} needs no minimum to start")
+            start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
             state.free[key] = app
 
@@ -196,8 +196,7 @@ def _keep(state: State, promise: Promise) -> None:
     state.break_promise(promise.claim)
     workload = state.workloads.get(promise.claim)
     if workload is not None:
-        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
-        start(state, workload, dict(zip(sets, promise.pools, strict=True)), why)
+        start(state, workload, promise.pools, why)
         return
     pod = state.pods.get(promise.claim)
     if pod is not None:

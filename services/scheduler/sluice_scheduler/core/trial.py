@@ -1,7 +1,7 @@
 """A trial: what shares would be if some pods left and a claim came, under flags that stay as they are.
 
 Before and after a move are judged alike: the resources that it takes count as not saturated, the claimant's
-and the victims' queues as not blocked, and nobody else's state changes by the move (DESIGN §3).
+and the victims' queues as not blocked, and nobody else's state changes by the move.
 """
 
 from __future__ import annotations

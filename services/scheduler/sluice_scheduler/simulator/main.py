@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
 from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
-from sluice_scheduler.simulator.run import RestlessError, Result, Simulation, installed_policies
+from sluice_scheduler.simulator.run import RestlessError, Result, Simulation
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError, expectation_line, load
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
