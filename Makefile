@@ -77,9 +77,14 @@ lint: setup ## ruff, mypy --strict, the layers, and whether generated files are 
 	@$(BIN)/python -m sluice_scheduler.simulator.schema --check
 
 .PHONY: bench
-bench: setup ## Measure speed, memory and API writes beside a bare client, in one run
+bench: bench-core ## Measure speed, memory and API writes beside a bare client, in one run
 	@$(BIN)/sluice-local build
 	@$(BIN)/python -m tests.bench
+
+.PHONY: bench-core
+bench-core: setup ## Measure the core alone, and plot cost against size (build/core.png)
+	@mkdir -p build
+	@$(BIN)/python -u -m tests.bench.core --plot build/core.png
 
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh

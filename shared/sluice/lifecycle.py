@@ -41,10 +41,15 @@ async def serve(settings: Settings, work: Callable[[Settings, Health], Coroutine
             try:
                 await work(settings, health)
             except* KafkaError as errors:
-                problem = f"starting over: {'; '.join(dict.fromkeys(_messages(errors)))}"
+                problem = f"starting over: {reasons(errors)}"
                 health.unready = lambda problem=problem: problem  # type: ignore[misc]
                 _log.warning(problem)
                 await asyncio.sleep(PAUSE_S)
+
+
+def reasons(errors: BaseExceptionGroup[Any]) -> str:
+    """What failed, each once."""
+    return "; ".join(dict.fromkeys(_messages(errors)))
 
 
 def _messages(error: BaseException) -> list[str]:

@@ -1,4 +1,4 @@
-"""The names that Sluice writes on other people's objects. DESIGN §2 is their definition."""
+"""The names that Sluice writes on other people's objects."""
 
 from typing import Final
 

@@ -130,6 +130,26 @@ def test_a_pod_that_got_round_the_policies_is_counted_and_reported(tenants: Tena
         assert tenants.queue_status("ant")["running"] >= 1
 
 
+def test_a_namespace_that_has_lost_its_label_is_charged_and_reported(tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n0", cpu="2"), queue("ant"))
+    tenants.settle("ant")
+    label(tenants, "ant", **{MANAGED_LABEL: None})
+    eventually(lambda: any("lost its label" in note for note in notices(tenants, "ant")), seconds=30)
+    eventually(lambda: not _is_born_gated(tenants), seconds=30)
+    eventually(lambda: (condition(tenants, "ant", "Bypassed") or {}).get("status") == "True", seconds=30)
+    message = condition(tenants, "ant", "Bypassed")["message"]
+    assert "ant/probe-" in message
+    assert f"namespace ant has lost its label {MANAGED_LABEL}" in message
+    assert tenants.queue_status("ant")["usage"]["default/cpu"] == "1"
+    label(tenants, "ant", **{QUEUE_LABEL: None})  # the end of the binding that the message names
+    eventually(lambda: not tenants.queue_status("ant").get("usage"), seconds=30)
+    assert condition(tenants, "ant", "Bypassed")["status"] == "False"
+
+
+def label(tenants: Tenants, namespace: str, **labels: str | None) -> None:
+    made(tenants.api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}}))
+
+
 def _is_born_gated(tenants: Tenants) -> bool:
     """Creates a pod to see; one that is born gated is taken away again."""
     obj = pod("", generateName="probe-")

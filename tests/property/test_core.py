@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from reference.potential import Move
 from reference.reference import Reference
+from sluice.events import ObjectEvent
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.forest import Forest
+from sluice_scheduler.core.reclaim import Search
 from sluice_scheduler.simulator.cell import SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
@@ -30,7 +33,8 @@ SETTINGS = settings(
 
 
 @st.composite
-def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, reclaim: bool = True) -> Scenario:
+def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, busy: bool = False) -> Scenario:
+    """`busy`: more work, so that more is taken back."""
     pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
     if draw(st.booleans()):
         pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
@@ -46,10 +50,8 @@ def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, reclaim: bool
         if not parent and draw(st.integers(0, 3)) == 0:
             queue["guaranteed"] = {"cpu": draw(st.sampled_from(["1", "2"]))}
         queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
-        queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"])) if reclaim else "never"
-        if not reclaim:
-            queue["reclaim"] = {"enabled": False}
-        elif draw(st.integers(0, 4)) == 0:
+        queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"]))
+        if draw(st.integers(0, 4)) == 0:
             queue["reclaim"] = {"graceSeconds": 2}
         depth = len(_path(queues, parent))
         if depth < 2:
@@ -57,7 +59,7 @@ def scenarios(draw: Any, *, deep: bool = True, edits: bool = True, reclaim: bool
         queues.append(queue)
     events: list[dict[str, Any]] = []
     names: list[str] = []
-    for at in range(draw(st.integers(2, 9))):
+    for at in range(draw(st.integers(5, 14) if busy else st.integers(2, 9))):
         events.append({"at": at, **draw(_happening(queues, names, len(events), edits=edits))})
     return Scenario.model_validate(
         {
@@ -177,6 +179,59 @@ def test_a_worker_that_takes_over_anywhere_decides_the_same(scenario: Scenario) 
     calm = Simulation(scenario).run()
     crashing = Simulation(scenario, after_feed=SimulatedCell.restart).run()
     assert crashing.lines == calm.lines
+
+
+@SETTINGS
+@given(scenarios(), st.randoms(use_true_random=False))
+def test_what_the_log_repeats_changes_nothing(scenario: Scenario, rng: Any) -> None:
+    calm = Simulation(scenario).run()
+    feed = SimulatedCell.feed
+
+    def stuttering(cell: SimulatedCell, events: list[Any]) -> list[Any]:
+        decided = feed(cell, events)
+        seen = [event for event in events if isinstance(event, ObjectEvent)]
+        return decided + (feed(cell, [rng.choice(seen)]) if seen else [])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedCell, "feed", stuttering)
+        assert Simulation(scenario).run().lines == calm.lines
+
+
+@SETTINGS
+@given(scenarios(busy=True))
+def test_a_reclaim_raises_the_potential_and_robs_nobody_poorer(scenario: Scenario) -> None:
+    carry_out = Search.carry_out
+
+    def judged(search: Search) -> None:
+        note(judge(simulation.cell, search))
+        carry_out(search)
+
+    simulation = Simulation(scenario)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "carry_out", judged)
+        simulation.run()
+
+
+def judge(cell: SimulatedCell, search: Search) -> str:
+    """What kind of move it was, judged from the accounts by the slow and obvious potential."""
+    claim, option, taken = search._claim, search._option, search._taken
+    inside = all(unit.leaf is search._leaf for unit in taken)
+    if inside:
+        assert all(unit.priority < claim.priority for unit in taken)
+        return "preemption"
+    lost = [(unit.leaf.name, {dim[1:]: amount for dim, amount in unit.cost}) for unit in taken]
+    gained = {dim[1:]: amount for dim, amount in option.cost}
+    move = Move(Reference(cell.state), to=search._leaf.name, gained=gained, lost=lost)
+    assert not move.robs_a_guarantee()
+    if any(branch.is_covered(option.cost) for branch in search._leaf.path):
+        return "owed by a guarantee"
+    assert not move.robs_somebody_poorer()
+    if move.mends_a_guarantee():
+        return "mends a guarantee"
+    before, after = move.levels(after=False), move.levels(after=True)
+    pods = sum(part.pods for part in claim.shape.parts) - sum(len(unit.pods) for unit in taken)
+    assert after > before or (after == before and pods > 0)
+    return "fairer"
 
 
 @SETTINGS

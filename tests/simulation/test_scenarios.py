@@ -1,8 +1,13 @@
 """Every file of the scenario library does what it says, under crashes too, and comes to rest."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from sluice.decisions import Decision
+from sluice.events import Event
 from sluice_scheduler.simulator.cell import SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import load
@@ -32,6 +37,47 @@ def test_five_more_rounds_change_nothing(path: Path) -> None:
     simulation = Simulation(load(path))
     simulation.run()
     assert [simulation.cell.more_rounds() for _ in range(5)] == [[]] * 5
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_how_records_were_batched_leaves_no_trace(path: Path) -> None:
+    """A commit behind every record, instead of one behind all of a moment."""
+    whole = Simulation(load(path)).run()
+    feed = SimulatedCell.feed
+
+    def one_by_one(cell: SimulatedCell, events: list[Event]) -> list[Decision]:
+        last = len(events) - 1
+        return [
+            decision
+            for index, event in enumerate(events)
+            for decision in feed(cell, [event], more=index < last)
+        ]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedCell, "feed", one_by_one)
+        apart = Simulation(load(path)).run()
+    assert apart.lines == whole.lines
+    assert apart.summary == whole.summary
+
+
+def test_the_order_of_hashes_leaves_no_trace() -> None:
+    """The whole library, decided by processes that hash strings in different ways."""
+    play = (
+        "import sys; from pathlib import Path; from sluice_scheduler.simulator.run import Simulation; "
+        "from sluice_scheduler.simulator.scenario import load; "
+        "[print(Simulation(load(Path(name))).run().lines) for name in sys.argv[1:]]"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", play, *map(str, FILES)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "31337")
+    ]
+    assert told[0]
+    assert told[0] == told[1] == told[2]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Whether the loop turns: judged from the ledger and from what lately stood in the logs. Pure."""
+"""Whether all is well: judged from the ledger and from what lately stood in the logs. Pure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from sluice_console.redis_reader import Entity, Snapshot
 from sluice_console.tables import plain_table
 from sluice_console.topics import Bounds
 from sluice_console.views import KINDS as QUEUE_KINDS
-from sluice_console.views import queue_views, roots_first
+from sluice_console.views import NAMESPACES, complaints_of, queue_views, roots_first
 
 #: What `judge` reads of a ledger.
-KINDS: Final = (*QUEUE_KINDS, "cluster")
+KINDS: Final = (*QUEUE_KINDS, NAMESPACES, "cluster")
 #: How much of each log's end it wants to see.
 RECENT: Final = 500
 #: Each watcher writes a tick a second, so this long without one means that it is not there.
@@ -62,12 +62,14 @@ class CellStatus:
     running: int
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
+    complaints: tuple[str, ...]  # of Queues, ResourcePools and bindings
     clusters: tuple[ClusterStatus, ...]
 
     @property
     def problems(self) -> list[str]:
-        """What somebody should look at, each with where to look; none while the loop turns."""
-        return [*self._of_scheduler(), *(text for c in self.clusters for text in _problems_of(c))]
+        """What somebody should look at, each with where to look; none while all is well."""
+        of_clusters = (text for cluster in self.clusters for text in _problems_of(cluster))
+        return [*self._of_scheduler(), *of_clusters, *self.complaints]
 
     def as_json(self) -> dict[str, Any]:
         clusters = [_camel_case(asdict(cluster)) for cluster in self.clusters]
@@ -128,6 +130,7 @@ def judge(
         running=sum(each.running for each in figures),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
         diverged=tuple(_diverged(recent_decisions)),
+        complaints=tuple(complaints_of(snapshot)),
         clusters=tuple(
             _cluster(cluster, recent_events, recent_decisions, now_ms) for cluster in snapshot.of("cluster")
         ),
@@ -141,7 +144,8 @@ def show_status(console: Console, status: CellStatus) -> None:
         "ledger": f"offset {status.next_offset} of {status.end_offset} ({status.lag} behind), "
         f"last record {wording.age(status.committed_ms)} ago",
         "decisions": f"{status.decided} decided, {status.published} published",
-        "queues": f"{status.queues}, with {status.pending} pods pending and {status.running} running",
+        "queues": f"{status.queues}, with {wording.count(status.pending, 'pod')} pending "
+        f"and {status.running} running",
     }
     for cluster in status.clusters:
         lines[f"cluster {cluster.name}"] = ", ".join(_words(cluster))

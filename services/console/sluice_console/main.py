@@ -62,7 +62,7 @@ def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     get.add_argument("name", metavar="NAME")
     _add(queues, "tree", "queue.show_tree", "who stands under whom", shared)
 
-    _add(top, "status", "status.show", "whether the loop turns; exit code 1 if something is wrong", shared)
+    _add(top, "status", "status.show", "whether all is well; exit code 1 if something is wrong", shared)
 
     audit = top.add_parser("audit", help="the logs of all events and decisions")
     audits = audit.add_subparsers(metavar="ACTION", required=True)

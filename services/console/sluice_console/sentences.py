@@ -67,7 +67,7 @@ def _(event: NodeEvent) -> str:
 @_says.register
 def _(event: NamespaceEvent) -> str:
     bound = f"bound to queue {event.queue}" if event.queue else "bound to no queue"
-    return f"managed, {bound}" if event.managed else "not managed"
+    return f"{'managed' if event.managed else 'not managed'}, {bound}"
 
 
 @_says.register

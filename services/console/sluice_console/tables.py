@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -47,9 +49,7 @@ def tell_concerns(console: Console, views: Sequence[QueueView]) -> None:
     for view in views:
         for condition in view.concerns:
             console.print(
-                Text.assemble(
-                    (f"{view.name}: ", "bold"), (f"{_word(condition)}: ", "red"), condition.message
-                ),
+                Text.assemble((f"{view.name}: ", "bold"), (f"{condition.word}: ", "red"), condition.message),
                 soft_wrap=True,
             )
 
@@ -63,8 +63,8 @@ def show_queue(
         "parent": view.parent or "none: a root",
         "below it": ", ".join(below) or "none",
         "weight": str(view.weight),
-        "guaranteed": _bounds(facts["guaranteed"], facts["guaranteed_by_pool"]),
-        "limit": _bounds(facts["limit"], facts["limit_by_pool"]),
+        "guaranteed": _bounds(facts["guaranteed"], facts["guaranteed_by_pool"]) or "nothing",
+        "limit": _bounds(facts["limit"], facts["limit_by_pool"]) or "none",
         "ordering": facts["ordering"],
         "policy": facts["policy"] or "its parent's, at a root the cell's",
         "reclaim": _reclaim(facts),
@@ -104,9 +104,25 @@ def show_tree(console: Console, views: Sequence[QueueView]) -> None:
         console.print(root, soft_wrap=True)
 
 
+class _Trimmed(Table):
+    """Without blanks at the ends of lines."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        segments = (each for each in super().__rich_console__(console, options) if isinstance(each, Segment))
+        for line in Segment.split_lines(segments):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                line[-1] = line[-1]._replace(text=line[-1].text.rstrip())
+            yield from line
+            yield Segment.line()
+
+
 def plain_table(*, show_header: bool = True) -> Table:
     """Columns and nothing else: reads as well in a file as on a terminal."""
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="bold")
+    return _Trimmed(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="bold"
+    )
 
 
 def _cells(view: QueueView) -> list[str]:
@@ -127,11 +143,7 @@ def _cells(view: QueueView) -> list[str]:
 def _concerns(view: QueueView) -> str:
     if view.figures is None:
         return _NOT_YET
-    return ", ".join(map(_word, view.concerns)) or "-"
-
-
-def _word(condition: ConditionView) -> str:
-    return condition.type if condition.status == "True" else f"not {condition.type}"
+    return ", ".join(condition.word for condition in view.concerns) or "-"
 
 
 def _label(view: QueueView) -> Text:
@@ -146,7 +158,7 @@ def _label(view: QueueView) -> Text:
     if figures.usage:
         label.append(f"  {wording.amounts(figures.usage)}", "dim")
     for condition in view.concerns:
-        label.append(f"  {_word(condition)}: {condition.message}", "red")
+        label.append(f"  {condition.word}: {condition.message}", "red")
     return label
 
 
@@ -180,10 +192,12 @@ def _conditions_table(conditions: Sequence[ConditionView]) -> Table:
 def _bounds(amounts: Mapping[str, str], by_pool: Mapping[str, Mapping[str, str]]) -> str:
     words = [f"{resource} {text}" for resource, text in amounts.items()]
     words += [f"{pool}/{resource} {text}" for pool, own in by_pool.items() for resource, text in own.items()]
-    return ", ".join(words) or "nothing"
+    return ", ".join(words)
 
 
-def _reclaim(facts: Mapping[str, object]) -> str:
+def _reclaim(facts: Mapping[str, Any]) -> str:
     if not facts["reclaim"]:
         return "off"
-    return f"on, grace {facts['grace_ms']} ms, not before {facts['minimum_run_ms']} ms of running"
+    grace, least = facts["grace_ms"] // 1000, facts["minimum_run_ms"] // 1000
+    after = f"after {least} s of running" if least else "at any time"
+    return f"on, {after}, with {grace} s of grace" if grace else f"on, {after}, without grace"

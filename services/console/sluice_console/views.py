@@ -13,7 +13,7 @@ from sluice_console.redis_reader import Entity, Snapshot
 
 #: What `queue_views` reads of a ledger.
 KINDS: Final = ("cell", "queue", "report", "resourcepool")
-#: And what shows a queue's namespaces.
+#: And what shows a queue's namespaces, and what is wrong with their bindings.
 NAMESPACES: Final = "namespace"
 
 _AS_EXPECTED: Final = "AsExpected"
@@ -30,6 +30,10 @@ class ConditionView:
     @property
     def matters(self) -> bool:
         return self.reason != _AS_EXPECTED
+
+    @property
+    def word(self) -> str:
+        return self.type if self.status == "True" else f"not {self.type}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +113,12 @@ def namespaces_of(queue: str, snapshots: Iterable[Snapshot]) -> list[str]:
     """The namespaces that are bound to a queue, by cluster where it is not the cell's home."""
     return sorted(
         {
-            n["name"] if n["cluster"] == snapshot.home else f"{n['cluster']}/{n['name']}"
+            ("" if n["cluster"] == snapshot.home else f"{n['cluster']}/")
+            + n["name"]
+            + ("" if n["managed"] else " (not managed)")
             for snapshot in snapshots
             for n in snapshot.of(NAMESPACES)
-            if n["managed"] and n["queue"] == queue
+            if n["queue"] == queue
         }
     )
 
@@ -126,6 +132,18 @@ def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
         if report["about"].startswith("resourcepool/")
         for resource, amount in report["figures"]["capacity"].items()
     }
+
+
+def complaints_of(snapshot: Snapshot) -> Iterator[str]:
+    """What is wrong with Queues, ResourcePools and namespaces' bindings, a sentence each."""
+    for report in snapshot.of("report"):
+        for condition in _conditions(report):
+            if condition.matters:
+                yield f"{report['about'].replace('/', ' ', 1)}: {condition.word}: {condition.message}"
+    for namespace in snapshot.of(NAMESPACES):
+        if namespace["noticed"]:
+            place = "" if namespace["cluster"] == snapshot.home else f"cluster {namespace['cluster']}: "
+            yield place + namespace["noticed"]
 
 
 def as_json(view: QueueView) -> dict[str, Any]:
@@ -170,8 +188,12 @@ def _figures(report: Entity) -> Figures:
         dominant_resource=figures["dominant_resource"],
         pending=figures["pending"],
         running=figures["running"],
-        conditions=tuple(ConditionView(**condition) for condition in report["conditions"]),
+        conditions=_conditions(report),
     )
+
+
+def _conditions(report: Entity) -> tuple[ConditionView, ...]:
+    return tuple(ConditionView(**condition) for condition in report["conditions"])
 
 
 def _cell_of(name: str, queues: Mapping[str, Entity]) -> str:

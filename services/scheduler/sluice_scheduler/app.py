@@ -9,7 +9,6 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 import faust
@@ -23,7 +22,7 @@ from sluice.settings import Settings
 from sluice.telemetry import serve_health, setup_logging
 
 from sluice_scheduler.cell import CellOwner, Incoming
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.kube import KubernetesLease, Lease
 from sluice_scheduler.ledger import Ledger
 from sluice_scheduler.ledger.redis import RedisLedger
@@ -106,7 +105,8 @@ class Owners:
             self.failed.set_exception(error)
 
 
-def build(settings: Settings) -> faust.App:
+def build(settings: Settings, folder: str) -> faust.App:
+    """`folder`: Faust wants one, though nothing is kept there."""
     return faust.App(
         f"{settings.topics}-{GROUP}",
         broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
@@ -120,7 +120,7 @@ def build(settings: Settings) -> faust.App:
         web_enabled=False,
         autodiscover=False,
         store="memory://",
-        datadir=tempfile.mkdtemp(prefix="sluice-"),  # Faust makes one, though we keep nothing there
+        datadir=folder,
     )
 
 
@@ -137,16 +137,16 @@ def _credentials(settings: Settings) -> faust.SASLCredentials | faust.SSLCredent
     return faust.SSLCredentials(tls) if tls else None
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, folder: str) -> None:
     await asyncio.to_thread(ensure_topics, settings)
-    policies: dict[str, Policy] = {e.name: e.load()() for e in entry_points(group="sluice.policies")}
+    policies = installed_policies()
     if settings.policy not in policies:
         known = ", ".join(sorted(policies))
         raise SystemExit(f"SLUICE_POLICY: there is no policy {settings.policy!r}; installed are: {known}")
     kube = await KubeClient.connect()
     ledger: Ledger = RedisLedger(settings.redis)
     lease: Lease = KubernetesLease(kube)
-    app = build(settings)
+    app = build(settings, folder)
 
     def own(**details: Any) -> CellOwner:
         return CellOwner(
@@ -188,4 +188,5 @@ async def serve(settings: Settings) -> None:
 def main() -> None:
     settings = sluice_settings.load()
     setup_logging("scheduler", settings)
-    uvloop.run(until_told_to_stop(serve(settings)))
+    with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+        uvloop.run(until_told_to_stop(serve(settings, folder)))

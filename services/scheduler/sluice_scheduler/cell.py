@@ -21,6 +21,7 @@ from kafka.errors import KafkaError
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, Message, UnreadableRecordError, find_header
 from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
+from sluice.lifecycle import reasons
 from sluice.settings import Settings
 from sluice.values import Epoch
 
@@ -127,10 +128,9 @@ class CellOwner:
             except* (FencedError, DivergenceError):
                 raise
             except* (LedgerError, KafkaError, LeaseError, OSError) as errors:
-                reasons = "; ".join(str(error) for error in errors.exceptions)
-                self._problem = reasons
+                self._problem = reasons(errors)
                 metrics.TAKEOVERS.labels(self._cell, "error").inc()
-                log.warning("starting over: %s", reasons, extra={"cell": self._cell})
+                log.warning("starting over: %s", self._problem, extra={"cell": self._cell})
                 await asyncio.sleep(PAUSE_S)
 
     async def _own(self) -> None:

@@ -21,6 +21,9 @@ STEP_SECONDS = Histogram(
     f"{_PREFIX}_step_seconds", "Time of one step", buckets=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
 )
 BYPASSED = Gauge("sluice_bypassed_pods", "Open pods in bound namespaces without a decision", ["cell"])
+MISDIRECTED = Gauge(
+    "sluice_misdirected_pods", "Gated pods whose binding or queue label leads to no usable queue", ["cell"]
+)
 WAITING = Gauge("sluice_waiting_pods", "Pods in line", ["cell", "queue"])
 OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
 
@@ -31,6 +34,7 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     COMMITS.labels(cell).inc()
     OFFSET.labels(cell).set(commit.next_offset)
     BYPASSED.labels(cell).set(len(state.bypassed))
+    MISDIRECTED.labels(cell).set(len(state.misdirected))
     if state.begun:
         for queue, leaf in state.forest.leaves.items():
             WAITING.labels(cell, queue).set(len(leaf.line))

@@ -5,6 +5,9 @@ goes to the cell of its namespace's binding (namespace → its queue → that qu
 to the cell of its pool. What nothing routes is not published: nodes outside every pool, and pods that Sluice
 does not manage, which are summed instead.
 
+A namespace that loses the label of managed ones stays bound while its queue, or one above, selects it: its
+pods come without a gate from then on, and must be counted. Bindings end with the label `sluice.dev/queue`.
+
 A binding to a queue that does not exist, and a cell that the settings do not name, lead to the first cell:
 the scheduler there knows all Queues and reports what is wrong.
 
@@ -14,7 +17,7 @@ former cell's SYNC and so ends there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from sluice.events import (
@@ -67,7 +70,7 @@ class Router:
     def __init__(self, cells: Iterable[str]) -> None:
         self.cells: Cells = tuple(cells)
         self._first = self.cells[0]
-        self._bindings = Known[str]()  # namespace → queue; empty: not managed or not bound
+        self._namespaces = Known[NamespaceEvent]()
         self._queues = Known[QueueFacts]()
         self._pools = Known[PoolFacts]()
         self._pool_of_node = Known[str]()  # empty: in none
@@ -75,7 +78,7 @@ class Router:
         self._cell_of_pods: dict[str, str] = {}  # namespace → where its pods have gone; empty: nowhere
         self._stale: set[str] = set()
         self._by_kind: dict[str, Relisted] = {
-            "namespace": self._bindings,
+            "namespace": self._namespaces,
             "queue": self._queues,
             "resourcepool": self._pools,
             "node": self._pool_of_node,
@@ -110,7 +113,7 @@ class Router:
     def namespace(self, event: NamespaceEvent, seen: Sighting) -> Cells:
         # The binding outlives its namespace: the other watch may still bring its last pods' ends.
         if event.change != "DELETED":
-            self._bindings[event.name] = event.queue if event.managed else ""
+            self._namespaces[event.name] = event
             self._reroute_pods({event.name} & self._cell_of_pods.keys())
         return self.cells
 
@@ -165,17 +168,25 @@ class Router:
                 self._cell_of_pods[namespace] = cell
                 self._stale.add("pod")
 
-    def _cell_of_namespace(self, namespace: str) -> str:
-        queue = self._bindings.get(namespace)
-        return self._cell_of_queue(queue) if queue else ""
+    def _cell_of_namespace(self, name: str) -> str:
+        """Empty: it is not bound."""
+        namespace = self._namespaces.get(name)
+        if namespace is None or not namespace.queue:
+            return ""
+        path = list(self._path(namespace.queue))
+        if not namespace.managed and not any(
+            queue.namespaces.selects(name, namespace.labels) for queue in path
+        ):
+            return ""
+        return self._cell(path[-1].cell if path else "")
 
-    def _cell_of_queue(self, name: str) -> str:
-        above: set[str] = set()  # a cycle is the scheduler's to report
-        queue = self._queues.get(name)
-        while queue is not None and queue.parent and queue.parent not in above:
-            above.add(queue.parent)
-            queue = self._queues.get(queue.parent)
-        return self._cell(queue.cell if queue is not None else "")
+    def _path(self, name: str) -> Iterator[QueueFacts]:
+        """A queue and those above it, as far as they are known. A circle is the scheduler's to report."""
+        passed: set[str] = set()
+        while name not in passed and (queue := self._queues.get(name)) is not None:
+            passed.add(name)
+            yield queue
+            name = queue.parent
 
     def _pool_that_selects(self, labels: Mapping[str, str]) -> str:
         """Pools do not overlap; should they, the scheduler's rule holds: the first by name."""

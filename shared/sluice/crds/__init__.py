@@ -1,6 +1,6 @@
 """The custom resources of `sluice.dev/v1alpha1`: what people write, what Sluice answers in `status`.
 
-DESIGN §2 is their definition. The CRD YAML in `deploy/crds` is generated from these models, so docstrings
+The CRD YAML in `deploy/crds` is generated from these models, so docstrings
 are what `kubectl explain` shows, and the CEL rules stand beside the validators in Python that say the same:
 the API server refuses a wrong object when it is written, `parse_queue` and its siblings one that was stored
 under an older schema. What needs a look at other objects (missing parents, cycles, guarantees that exceed

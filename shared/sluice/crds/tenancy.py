@@ -44,7 +44,8 @@ class Bounds(Model):
 
     guaranteed: Amounts = {}
     """What the queue gets before any other gets more than its own guarantee, as far as it asks for it.
-    Resource to quantity or percentage. Children's guarantees may not exceed their parent's."""
+    Resource to quantity or percentage. Children's guarantees may not exceed their parent's; below a queue
+    that is guaranteed nothing, nothing is guaranteed."""
     limit: Amounts = {}
     """The most that the queue and all below it may hold at a time. Resource to quantity or percentage; a
     resource not named is not limited."""
@@ -159,9 +160,11 @@ class QueueStatus(Status):
     usage: Shown = {}
     """What its pods and those of the queues below hold."""
     demand: Shown = {}
-    """Usage and what is waited for."""
+    """Usage and what is waited for. What several pools could take is shown where it would go if all were
+    shared fairly, the rest in the first of them; what no pool can take is keyed by the resource alone."""
     fair_share: Shown = {}
-    """What it would hold if everybody's demand were shared fairly."""
+    """What it would hold if everybody's demand were shared by weight, pool by pool and resource by resource,
+    within guarantees and limits: never more than its limit. Turns go by dominant shares."""
     dominant_share: str | None = None
     """The largest, over pools and resources, of usage by capacity, divided by its weight, as a decimal."""
     dominant_resource: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from console_ledgers import NOW_MS, cluster, queue, report, snapshot
+from console_ledgers import NOW_MS, cluster, condition, queue, report, snapshot
 from console_records import admit, lines
 from sluice.decisions import Decision, Evict, Fence, Resync
 from sluice.events import Event, OutcomeEvent, TickEvent
@@ -156,3 +156,40 @@ def test_unreadable_records_are_told() -> None:
     broken = Line(source="event", offset=3, time_ms=NOW_MS, headers={}, error="no idea")
     (problem,) = judged(unreadable=broken).problems
     assert problem.startswith("1 recent record can't be read")
+
+
+@pytest.mark.parametrize(
+    ("complaint", "words"),
+    [
+        (condition("Bypassed", problem="1 pod runs"), "queue leaf: Bypassed: 1 pod runs"),
+        (condition("Misdirected", problem="names nobody"), "queue leaf: Misdirected: names nobody"),
+        (condition("Ready", problem="no parent", status="False"), "queue leaf: not Ready: no parent"),
+    ],
+)
+def test_what_queues_complain_of_is_told(complaint: Entity, words: str) -> None:
+    good = [condition("WithinLimits"), condition("Bypassed", status="False")]
+    ledger = snapshot(
+        ("cluster", cluster()),
+        ("queue", queue("leaf")),
+        ("report", report("leaf", complaint, *good)),
+        ("report", report("fine", *good)),
+    )
+    status = judged(ledger)
+    assert status.problems == [words]
+    assert status.as_json()["problems"] == [words]
+
+
+def test_bindings_that_do_not_count_are_told() -> None:
+    def namespace(cluster: str, noticed: str) -> Entity:
+        return {"name": "lost", "cluster": cluster, "managed": True, "queue": "ghost", "noticed": noticed}
+
+    ledger = snapshot(
+        ("cluster", cluster()),
+        ("namespace", namespace("home", "")),
+        ("namespace", namespace("home", "namespace lost is bound to queue ghost, which does not exist")),
+        ("namespace", namespace("away", "namespace lost is bound to nothing")),
+    )
+    assert judged(ledger).problems == [
+        "namespace lost is bound to queue ghost, which does not exist",
+        "cluster away: namespace lost is bound to nothing",
+    ]

@@ -16,7 +16,7 @@ def printed(show: object, *arguments: object, **options: object) -> str:
     console = Console(width=200, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as capture:
         show(console, *arguments, **options)  # type: ignore[operator]
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return capture.get().rstrip("\n")
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_queues_of_clusters_that_are_nobodys_home_do_not_count() -> None:
     assert queue_views([snapshot(("queue", queue("a", cluster="away")))]) == []
 
 
-def test_only_bound_and_managed_namespaces_belong_to_a_queue() -> None:
+def test_the_namespaces_that_are_bound_to_a_queue_and_which_of_them_came_loose() -> None:
     def namespace(
         name: str, *, cluster: str = "home", managed: bool = True, queue: str = "a"
     ) -> dict[str, object]:
@@ -154,10 +154,11 @@ def test_only_bound_and_managed_namespaces_belong_to_a_queue() -> None:
     ledger = snapshot(
         ("namespace", namespace("one")),
         ("namespace", namespace("two", cluster="away")),
-        ("namespace", namespace("free", managed=False)),
+        ("namespace", namespace("free", managed=False, queue="")),
+        ("namespace", namespace("loose", managed=False)),
         ("namespace", namespace("other", queue="b")),
     )
-    assert namespaces_of("a", [ledger]) == ["away/two", "one"]
+    assert namespaces_of("a", [ledger]) == ["away/two", "loose (not managed)", "one"]
 
 
 def test_machines_get_exact_amounts_under_the_names_of_a_queues_status(two_tenants: Snapshot) -> None:
@@ -190,3 +191,27 @@ def test_amounts_in_words(values: dict[str, int], words: str) -> None:
 )
 def test_ages_in_words(duration_ms: int, words: str) -> None:
     assert wording.age(duration_ms) == words
+
+
+def test_no_line_ends_in_blanks(two_tenants: Snapshot) -> None:
+    views = queue_views([two_tenants])
+    shown = printed(tables.show_list, views) + printed(
+        tables.show_queue, views[0], below=[], namespaces=[], capacity={}
+    )
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, "reclaim     on, at any time, without grace"),
+        ({"grace_ms": 30_000}, "reclaim     on, at any time, with 30 s of grace"),
+        ({"minimum_run_ms": 60_000}, "reclaim     on, after 60 s of running, without grace"),
+        ({"reclaim": False}, "reclaim     off"),
+        ({}, "limit       none"),
+        ({}, "guaranteed  nothing"),
+    ],
+)
+def test_a_spec_in_words(facts: dict[str, object], words: str) -> None:
+    [view] = queue_views([snapshot(("queue", queue("a", **facts)))])
+    assert words in printed(tables.show_queue, view, below=[], namespaces=[], capacity={}).splitlines()

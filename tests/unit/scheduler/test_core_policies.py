@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from sluice_scheduler.core.history import decay
-from sluice_scheduler.simulator.run import Simulation, installed_policies
+from sluice_scheduler.installed import installed_policies
+from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
 PLUGIN = Path(__file__).parents[2] / "plugins" / "longest_queue"

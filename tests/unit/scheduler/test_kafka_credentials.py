@@ -16,6 +16,6 @@ AUTHORITY = certifi.where()
 @pytest.mark.parametrize("authority", ["", AUTHORITY])
 def test_faust_is_told_what_the_other_clients_are(username: str, authority: str) -> None:
     settings = Settings(kafka_username=username, kafka_password="secret", kafka_tls_ca=authority)
-    credentials = build(settings).conf.broker_credentials
+    credentials = build(settings, "").conf.broker_credentials
     protocol = "PLAINTEXT" if credentials is None else str(credentials.protocol.value)
     assert protocol == client_options(settings).get("security_protocol", "PLAINTEXT")

@@ -69,11 +69,31 @@ def test_bindings_that_lead_nowhere_lead_to_the_first_cell(router: Router, queue
 
 
 @pytest.mark.parametrize(
-    "body", [namespace("team"), namespace("team", "leaf", managed=False), namespace("other", "leaf")]
+    "body", [namespace("team"), namespace("team", "missing", managed=False), namespace("other", "leaf")]
 )
 def test_pods_outside_bound_namespaces_go_nowhere(router: Router, body: Json) -> None:
     show(router, "namespace", body)
     assert show(router, "pod", pod()) == ()
+
+
+@pytest.mark.parametrize("selecting", ["leaf", "root"])
+def test_a_namespace_that_loses_the_managed_label_stays_bound_while_its_binding_counts(
+    bound: Router, selecting: str
+) -> None:
+    specs: dict[str, Json] = {"root": {"cell": "two"}, "leaf": {"parent": "root"}}
+    selects = {"namespaces": {"names": ["team"]}}
+    show(bound, "queue", custom(selecting, **specs[selecting], **selects))
+    show(bound, "pod", pod())
+    show(bound, "namespace", namespace("team", "leaf", managed=False))
+    assert bound.take_stale() == set()
+    assert show(bound, "pod", pod()) == ("two",)
+    show(bound, "queue", custom(selecting, **specs[selecting]))
+    assert bound.take_stale() == {"pod"}
+    assert show(bound, "pod", pod()) == ()
+    show(bound, "queue", custom(selecting, **specs[selecting], **selects))
+    assert bound.take_stale() == {"pod"}
+    show(bound, "namespace", namespace("team", managed=False))
+    assert show(bound, "pod", pod()) == (), "bindings end with the queue's label"
 
 
 def test_pods_that_are_unmanaged_by_nature_go_nowhere(bound: Router) -> None:
@@ -89,10 +109,6 @@ def rebind(router: Router) -> None:
 
 def unbind(router: Router) -> None:
     show(router, "namespace", namespace("team"))
-
-
-def stop_managing(router: Router) -> None:
-    show(router, "namespace", namespace("team", "leaf", managed=False))
 
 
 def move_queue(router: Router) -> None:
@@ -115,7 +131,7 @@ def miss_namespace_in_a_relist(router: Router) -> None:
     router.end("namespace")
 
 
-CHANGES = (rebind, unbind, stop_managing, move_queue, delete_queue)
+CHANGES = (rebind, unbind, move_queue, delete_queue)
 
 
 @pytest.mark.parametrize("change", [*CHANGES, move_root_in_a_relist, miss_namespace_in_a_relist])

@@ -35,7 +35,7 @@ The stack and the services still run. To look closer:
   eval "$(make env)"             point kubectl, sluice and others at them
   sluice queue tree              who holds what
   sluice audit tail -n 30        what was decided, and why
-  sluice status                  whether the loop turns
+  sluice status                  whether all is well
   kubectl get queues,pods -A     the same, seen from Kubernetes
   make down                      end everything
 """

@@ -1,4 +1,4 @@
-"""`sluice status`: whether the loop turns."""
+"""`sluice status`: whether all is well."""
 
 from __future__ import annotations
 

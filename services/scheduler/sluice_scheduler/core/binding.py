@@ -2,6 +2,9 @@
 
 A binding counts only if its queue, or one above it, selects the namespace. What does not count is told to
 the people concerned, in one sentence each: in the pod's account, and once as a notice on the namespace.
+
+A namespace that loses the label `sluice.dev/managed` stays bound while its binding counts: its pods come
+without a gate from then on, and are charged and counted as bypassed, not forgotten.
 """
 
 from __future__ import annotations
@@ -35,6 +38,18 @@ def binding_problem(state: State, namespace: Namespace) -> str:
     return ""
 
 
+def lost_label(state: State, namespace: Namespace) -> str:
+    """Why pods of a namespace with a binding that counts come without a gate; empty if they don't."""
+    queue = state.tree.get(namespace.queue)
+    if namespace.managed or queue is None or not selects(queue, namespace):
+        return ""
+    return (
+        f"namespace {namespace.name} has lost its label sluice.dev/managed, so its pods are created without "
+        f"a gate and yet charged to queue {queue.name}: label it sluice.dev/managed=true again, or take its "
+        "label sluice.dev/queue off to end the binding"
+    )
+
+
 def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> tuple[str, str]:
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
@@ -60,8 +75,14 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
 
 
 def bind_namespace(state: State, namespace: Namespace) -> None:
-    """Keep the label in step with the queues' selectors, and tell of a binding that does not count."""
-    if not namespace.managed or not state.is_live(namespace.cluster):
+    """Keep the label in step with the queues' selectors, and tell of what is wrong with a binding."""
+    if not state.is_live(namespace.cluster):
+        return
+    if not namespace.managed:
+        _notice(state, namespace, "ManagedLabelLost", lost_label(state, namespace))
+        return
+    if _is_another_cells(state, namespace.queue):
+        _notice(state, namespace, "BindingDoesNotCount", "")
         return
     wanted = _wanted_binding(state, namespace)
     if wanted not in (namespace.queue, namespace.labelling):
@@ -76,20 +97,31 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
         )
         namespace.labelling, namespace.labelling_seq = wanted, decision.seq
         state.namespaces.put(namespace)
-    problem = binding_problem(state, namespace) if namespace.bound and wanted == namespace.queue else ""
-    if problem != namespace.noticed:
-        namespace.noticed = problem
-        state.namespaces.put(namespace)
-        if problem:
-            state.decide(
-                Notice,
-                cluster=namespace.cluster,
-                name=namespace.name,
-                uid=namespace.uid,
-                about="namespace",
-                reason="BindingDoesNotCount",
-                sentence=problem,
-            )
+    problem = binding_problem(state, namespace) if namespace.queue and wanted == namespace.queue else ""
+    _notice(state, namespace, "BindingDoesNotCount", problem)
+
+
+def _is_another_cells(state: State, name: str) -> bool:
+    """Every cell is told of all Queues and namespaces, and judges its own."""
+    return name not in state.tree and any(q.name == name and q.cluster == state.home for q in state.queues)
+
+
+def _notice(state: State, namespace: Namespace, reason: str, problem: str) -> None:
+    """Tell of a problem once, and again when it comes back."""
+    if problem == namespace.noticed:
+        return
+    namespace.noticed = problem
+    state.namespaces.put(namespace)
+    if problem:
+        state.decide(
+            Notice,
+            cluster=namespace.cluster,
+            name=namespace.name,
+            uid=namespace.uid,
+            about="namespace",
+            reason=reason,
+            sentence=problem,
+        )
 
 
 def _wanted_binding(state: State, namespace: Namespace) -> str:
@@ -98,7 +130,7 @@ def _wanted_binding(state: State, namespace: Namespace) -> str:
     A queue and those above it may select alike: then the lowest is meant. Where several branches select,
     an administrator must choose.
     """
-    if namespace.bound and not binding_problem(state, namespace):
+    if namespace.queue and not binding_problem(state, namespace):
         return namespace.queue
     selecting = [
         queue

@@ -7,7 +7,7 @@ capacities as its limits.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from sluice_scheduler.core.claims import Claim, Cost, Dim, Option
@@ -42,6 +42,7 @@ class Branch:
         "guarantees",
         "head",
         "hope",
+        "hope_is_known",
         "hopes",
         "is_leaf",
         "leaving",
@@ -101,22 +102,26 @@ class Branch:
         self.head: Claim | None = None  # who is served when it is this branch's turn
         self.option: Option | None = None
         self.covered = False  # by a guarantee, here or below
-        self.hope: int | None = (
-            None  # of a leaf that waits: its share if it got the least of what it asks for
-        )
-        self.hopes: list[tuple[int, tuple[int, str], Branch]] = []  # of its leaves; only their latest count
+        #: Of a leaf with a line: its share if it got the least of what it asks for.
+        self.hope: int | None = None
+        self.hope_is_known = False
+        #: Of leaves that are blocked; only their latest hopes count.
+        self.hopes: list[tuple[int, tuple[int, str], Branch]] = []
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
 
-    def add(self, amounts: dict[Dim, int], cost: Cost, sign: int) -> Iterator[Room]:
-        """Change `usage` or `leaving`; the rooms that this concerns."""
+    def add(self, amounts: dict[Dim, int], cost: Cost, sign: int, concerned: dict[Room, None]) -> None:
+        """Change `usage` or `leaving`; the rooms that this concerns are noted."""
+        rooms_of = self.rooms_of
         for dim, amount in cost:
             total = amounts.get(dim, 0) + sign * amount
             if total:
                 amounts[dim] = total
             else:
                 del amounts[dim]
-            yield from self.rooms_of.get(dim, ())
+            if dim in rooms_of:
+                for room in rooms_of[dim]:
+                    concerned[room] = None
 
     # ---- shares
 
@@ -130,8 +135,12 @@ class Branch:
             self.fine = dominant(self.vector, self.weight, saturated)
         self.share = rounded(self.fine)
 
-    def tell(self, parent: Branch) -> None:
-        """Let the parent add this branch up as it is now, in the place of what it was."""
+    def tell(self, root: Branch) -> None:
+        """Let the parent add this branch up as it is now, in the place of what it was. Nobody asks for the
+        root's share."""
+        parent = self.parent
+        if parent is None or parent is root:
+            return
         parts = self.vector if self.blocked else direction(self.vector, self.fine)
         if self.told is not None:
             was_blocked, _, before = self.told
@@ -191,6 +200,8 @@ class Branch:
         return all(dim in covered for dim, _ in cost if dim[2] != "pods")  # of which no author thinks
 
     def used(self, bound: Bound) -> int:
+        if len(bound.dims) == 1:
+            return self.usage.get(bound.dims[0], 0)
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
 
 

@@ -40,11 +40,12 @@ def part(cluster: str, count: int, requests: Resources, node_selector: dict[str,
 class Option:
     """One way to place a shape: a pool for each part, and what that costs."""
 
-    __slots__ = ("cost", "pools", "shape")
+    __slots__ = ("cost", "pools", "shape", "where")
 
     def __init__(self, shape: Shape, pools: tuple[str, ...]) -> None:
         self.shape = shape
         self.pools = pools
+        self.where = " and ".join(dict.fromkeys(pools))
         sums: dict[Dim, int] = {}
         for each, pool in zip(shape.parts, pools, strict=True):
             for dim, amount in cost_of(each.cluster, pool, each.requests, each.pods):

@@ -62,6 +62,7 @@ class Pod(TrackedObject):
     problem: str = ""  # why it can't wait in any queue
     evicting: int = 0  # seq of the decision to evict it
     admitted_ms: int = 0
+    stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
 
     @property
     def holds(self) -> bool:
@@ -69,8 +70,8 @@ class Pod(TrackedObject):
 
     @property
     def bypassed(self) -> bool:
-        """Open without a decision: the policies were got round."""
-        return self.phase == "Holding" and self.seq == 0 and not self.facts.decision
+        """Open without a decision, or with one that nobody made: the policies were got round."""
+        return self.phase == "Holding" and self.seq == 0 and (self.stranger or not self.facts.decision)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,9 +86,8 @@ class Workload(TrackedObject):
     admitted_ms: int = 0
     pools: dict[str, str] = field(default_factory=dict)  # where each pod set's reservation is held
     succeeded: dict[str, int] = field(default_factory=dict)  # finished pods of each pod set
-    barred: int = (
-        -1
-    )  # it lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise
+    #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise.
+    barred: int = -1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,10 +136,6 @@ class Namespace(TrackedObject):
     labelling: str = ""  # the binding that a decision under way writes
     labelling_seq: int = 0
     noticed: str = ""  # the problem that was last told
-
-    @property
-    def bound(self) -> bool:
-        return self.managed and bool(self.queue)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -271,11 +267,12 @@ class Table(Generic[E]):
     def get(self, key: str) -> E | None:
         return self._rows.get(key)
 
-    def put(self, entity: E) -> None:
-        """Add an entity, or say that one has changed."""
+    def put(self, entity: E) -> str:
+        """Add an entity, or say that one has changed; its key."""
         key = entity.key
         self._rows[key] = entity
         self._changes[key] = entity
+        return key
 
     def drop(self, key: str) -> None:
         del self._rows[key]

@@ -80,8 +80,7 @@ class Forest:
         """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
         leaf = self.leaves.get(queue, self.root)
         for branch in leaf.path:
-            for room in branch.add(branch.leaving if leaving else branch.usage, cost, sign):
-                self._dirty_rooms[room] = None
+            branch.add(branch.leaving if leaving else branch.usage, cost, sign, self._dirty_rooms)
         self._dirty[leaf] = None
 
     def shape(self, parts: tuple[Part, ...]) -> Shape:
@@ -116,7 +115,9 @@ class Forest:
 
     def touch(self, branch: Branch) -> None:
         """What a policy ranks a branch by has changed."""
-        self._climb(branch)
+        branch.take_turn()
+        if branch.parent is not None:
+            self._lift({branch.parent: None})
 
     # ---- whose turn it is
 
@@ -131,23 +132,40 @@ class Forest:
     def settle(self) -> None:
         if self._stale:
             self._refresh_all()
+        turned = self._remeasure_rooms()
+        dirty, self._dirty = self._dirty, {}
+        above = self._note_saturated() if self.inner else {}
+        for leaf in dirty:
+            if leaf.parent is not None:
+                leaf.measure(self.capacity, self._excluded)
+                leaf.hope_is_known = False
+                self._find_head(leaf)
+                above[leaf.parent] = None
+        for leaf in turned:
+            if leaf not in dirty and leaf.parent is not None:
+                self._find_head(leaf)
+                above[leaf.parent] = None
+        self._lift(above)
+
+    def _remeasure_rooms(self) -> dict[Branch, None]:
+        """The leaves whose claims may fit now and didn't, or the other way round."""
+        turned: dict[Branch, None] = {}
         for room in self._dirty_rooms:
             for gate in room.remeasure():
-                self._dirty.update(gate.leaves)
+                turned.update(gate.leaves)
             if room.left < 0:
                 self._overfull[room] = None
         self._dirty_rooms.clear()
-        dirty, self._dirty = self._dirty, {}
-        if self.inner:
-            saturated = self._find_saturated()
-            if saturated != self.saturated:
-                self.saturated = saturated
-                self._excluded = saturated if len(saturated) < len(self.root.rooms) else frozenset()
-                for branch in self.inner:
-                    self._climb(branch)
-        for leaf in dirty:
-            if leaf is not self.root:
-                self._refresh(leaf)
+        return turned
+
+    def _note_saturated(self) -> dict[Branch, None]:
+        """The inner branches whose shares depend on what is saturated, if that has changed."""
+        saturated = self._find_saturated()
+        if saturated == self.saturated:
+            return {}
+        self.saturated = saturated
+        self._excluded = saturated if len(saturated) < len(self.root.rooms) else frozenset()
+        return dict.fromkeys(self.inner)
 
     def open_option(self, leaf: Branch, shape: Shape) -> Option | None:
         """The first way to place a shape that fits everywhere above a leaf."""
@@ -163,10 +181,12 @@ class Forest:
     def short_of(self, leaf: Branch, option: Option) -> Bound | None:
         """The first bound from the queue up that an option does not fit under."""
         for branch in leaf.bounded:
-            for dim, _ in option.cost:
+            for dim, amount in option.cost:
                 for room in branch.rooms_of.get(dim, ()):
-                    if room.bound.part(option.cost) > max(0, room.left):
-                        return room.bound
+                    bound = room.bound
+                    asked = amount if len(bound.dims) == 1 else bound.part(option.cost)
+                    if asked > max(0, room.left):
+                        return bound
         return None
 
     def overfull(self) -> list[Room]:
@@ -191,17 +211,28 @@ class Forest:
 
     # ---- keeping up to date
 
-    def _refresh(self, leaf: Branch) -> None:
+    def _find_head(self, leaf: Branch) -> None:
+        """Who of a leaf's line is served next, and where the leaf stands by that."""
+        was_blocked = leaf.blocked
         leaf.head, leaf.option = leaf.line.head(partial(self.open_option, leaf))
         leaf.blocked = leaf.head is None
         leaf.covered = leaf.option is not None and leaf.is_covered(leaf.option.cost)
-        self._climb(leaf)
-        leaf.hope = None
-        if leaf.blocked and len(leaf.line) and leaf.parent is not None:
-            leaf.hope = min(
-                (self._share_with(leaf, each) for c in leaf.line.firsts() for each in c.shape.options),
-                default=SHARE_ONE,
-            )
+        leaf.tell(self.root)
+        leaf.take_turn()
+        if leaf.blocked and not (was_blocked and leaf.hope_is_known):
+            self._stand_in_hope(leaf)
+
+    def _stand_in_hope(self, leaf: Branch) -> None:
+        """Let a blocked leaf be found by those who look for leaves that may push others out."""
+        if not leaf.hope_is_known:
+            leaf.hope_is_known = True
+            leaf.hope = None
+            if len(leaf.line):
+                leaf.hope = min(
+                    (self._share_with(leaf, each) for c in leaf.line.firsts() for each in c.shape.options),
+                    default=SHARE_ONE,
+                )
+        if leaf.hope is not None and leaf.parent is not None:
             heapq.heappush(leaf.parent.hopes, (leaf.hope, leaf.order, leaf))
 
     def _share_with(self, leaf: Branch, option: Option) -> int:
@@ -225,33 +256,37 @@ class Forest:
             kept: list[tuple[int, tuple[int, str], Branch]] = []
             while parent.hopes and (inner_siblings or parent.hopes[0][0] < largest):
                 entry = heapq.heappop(parent.hopes)
-                if entry[2].hope == entry[0] and entry[2] not in found:
+                if entry[2].blocked and entry[2].hope == entry[0] and entry[2] not in found:
                     found[entry[2]] = None
                     kept.append(entry)
             for entry in kept:
                 heapq.heappush(parent.hopes, entry)
         for parent in self.inner:
             for leaf in parent.children:
-                if leaf.hope is not None:  # above its parent shares depend on who is blocked
+                if leaf.blocked and leaf.hope is not None:  # above its parent shares depend on who is blocked
                     found[leaf] = None
         return list(found)
 
-    def _climb(self, branch: Branch) -> None:
-        """Compute a branch's share and turn anew, and those above it."""
-        parent = branch.parent
-        while parent is not None:
-            branch.measure(self.capacity, self._excluded)
-            if parent is not self.root:
-                branch.tell(parent)
-            branch.take_turn()
-            branch, parent = parent, parent.parent
-            if parent is not None:
+    def _lift(self, above: dict[Branch, None]) -> None:
+        """Bring inner branches up to date with their children, and those above them, each once."""
+        if not self.inner:
+            return
+        levels: dict[int, dict[Branch, None]] = {}
+        for branch in above:
+            levels.setdefault(len(branch.path), {})[branch] = None
+        for depth in range(max(levels, default=1), 1, -1):
+            for branch in levels.get(depth, ()):
                 best = branch.first()
                 branch.blocked = best is None
                 branch.head, branch.option = (best.head, best.option) if best else (None, None)
                 branch.covered = best is not None and (
                     best.covered or (best.option is not None and branch.is_covered(best.option.cost))
                 )
+                branch.measure(self.capacity, self._excluded)
+                branch.tell(self.root)
+                branch.take_turn()
+                if branch.parent is not None:
+                    levels.setdefault(depth - 1, {})[branch.parent] = None
 
     def _find_saturated(self) -> frozenset[Dim]:
         """The dims of which there is too little left for anybody who waits."""

@@ -11,11 +11,13 @@ from sluice_scheduler.core.claims import Claim, Option, Place, Shape
 class Line:
     """One queue's waiting claims."""
 
-    __slots__ = ("_heaps", "_size", "strict")
+    __slots__ = ("_heaps", "_joined", "_size", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
-        self._heaps: dict[Shape, list[tuple[Place, Claim]]] = {}
+        #: The number of joining keeps apart a claim and itself, back before its old entry was dropped.
+        self._heaps: dict[Shape, list[tuple[Place, int, Claim]]] = {}
+        self._joined = 0
         self._size = 0
 
     def __len__(self) -> int:
@@ -23,7 +25,7 @@ class Line:
 
     def __iter__(self) -> Iterator[Claim]:
         """Every claim, in no order."""
-        return (claim for heap in self._heaps.values() for _, claim in heap if claim.line)
+        return (claim for heap in self._heaps.values() for *_, claim in heap if claim.line)
 
     @property
     def shapes(self) -> list[Shape]:
@@ -32,11 +34,13 @@ class Line:
     def join(self, claim: Claim) -> bool:
         """Whether the claim is the first of its shape."""
         self._size += 1
+        self._joined += 1
+        entry = (claim.place, self._joined, claim)
         heap = self._heaps.get(claim.shape)
         if heap is None:
-            self._heaps[claim.shape] = [(claim.place, claim)]
+            self._heaps[claim.shape] = [entry]
             return True
-        heapq.heappush(heap, (claim.place, claim))
+        heapq.heappush(heap, entry)
         return False
 
     def leave(self, claim: Claim) -> bool:
@@ -51,7 +55,7 @@ class Line:
         `skip` passes over those that may not be tried; nobody passes them in a strict line.
         """
         tops = sorted(top for shape in list(self._heaps) if (top := self._top(shape)) is not None)
-        claims = [claim for _, claim in (tops[:1] if self.strict else tops)]
+        claims = [claim for *_, claim in (tops[:1] if self.strict else tops)]
         if skip is None:
             return claims
         if self.strict:
@@ -62,7 +66,7 @@ class Line:
     def _in_order(self, first: Claim) -> Iterator[Claim]:
         yield first
         yield from (
-            claim for _, claim in sorted(self._heaps[first.shape]) if claim.line and claim is not first
+            claim for *_, claim in sorted(self._heaps[first.shape]) if claim.line and claim is not first
         )
 
     def head(self, find: Callable[[Shape], Option | None]) -> tuple[Claim | None, Option | None]:
@@ -71,17 +75,17 @@ class Line:
             (shape,) = self._heaps
             top = self._top(shape)
             option = find(shape) if top is not None else None
-            return (top[1], option) if top is not None and option is not None else (None, None)
+            return (top[2], option) if top is not None and option is not None else (None, None)
         for claim in self.firsts():
             option = find(claim.shape)
             if option is not None:
                 return claim, option
         return None, None
 
-    def _top(self, shape: Shape) -> tuple[Place, Claim] | None:
+    def _top(self, shape: Shape) -> tuple[Place, int, Claim] | None:
         heap = self._heaps.get(shape)
         while heap:
-            if heap[0][1].line:
+            if heap[0][2].line:
                 return heap[0]
             heapq.heappop(heap)
         self._heaps.pop(shape, None)

@@ -126,6 +126,8 @@ def _identity(event: ObjectEvent, sync: str) -> dict[str, Any]:
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
     after = Pod(facts=event.pod, **_identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
+    if pod is None:
+        after.stranger = not event.pod.gated and state.is_live(event.cluster)
     after.phase = _phase_shown(after)
     after.pool = _pool_held(state, after) if after.holds else ""
     namespace = state.namespace_of(after.cluster, after.namespace)
@@ -236,6 +238,7 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
     bind_namespace(state, namespace)
     rebind(state, namespace)
+    state.report_due = True  # conditions tell of namespaces' labels
 
 
 def namespace_vanished(state: State, namespace: Namespace) -> None:

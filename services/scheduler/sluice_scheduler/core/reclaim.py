@@ -29,9 +29,10 @@ PATIENCE_MS: Final = 60_000
 def reclaim(state: State) -> bool:
     """Let the first claim that may push others out do so; whether there was one."""
     state.forest.settle()
+    units: dict[Branch, list[Unit]] = {}  # nothing changes until somebody's search is carried out
     for leaf, claim in _claimants(state):
         for option in claim.shape.options:
-            search = Search(state, leaf, claim, option)
+            search = Search(state, leaf, claim, option, units)
             if search.between_queues() or search.inside_queue():
                 search.carry_out()
                 return True
@@ -64,14 +65,22 @@ def _is_covered(leaf: Branch, option: Option) -> bool:
 class Search:
     """The search for what must leave so that a claim fits."""
 
-    def __init__(self, state: State, leaf: Branch, claim: Claim, option: Option) -> None:
+    def __init__(
+        self,
+        state: State,
+        leaf: Branch,
+        claim: Claim,
+        option: Option,
+        units: dict[Branch, list[Unit]],
+    ) -> None:
         self._state = state
         self._forest = state.forest
         self._leaf = leaf
         self._claim = claim
         self._option = option
         self._covered = _is_covered(leaf, option)
-        self._units: dict[Branch, list[Unit]] = {}
+        self._units = units
+        self._highest: Branch | None = None  # of the branches that victims were looked for in
         self._taken: list[Unit] = []
         self._broken: list[Promise] = []
         self._trial = self._new_trial()
@@ -81,10 +90,23 @@ class Search:
         for scope in scopes:
             if not (scope.policy.reclaims or self._covered):
                 continue
+            if self._highest is not None and len(self._highest.path) >= len(scope.path):
+                continue  # a wider scope has failed without looking anywhere else than this one would
+            if not self._covered and scope is self._leaf.parent and not self._stays_below_siblings():
+                continue
+            self._highest = None
             self._taken, self._trial = [], self._new_trial()
             if self._collect(partial(self._victim_below, scope)) and self._is_right():
                 return True
         return False
+
+    def _stays_below_siblings(self) -> bool:
+        """Whether any sibling has more than the claimant's queue would have. Leaves' shares depend on nothing
+        but their usage, so of them it can be told without trying."""
+        assert self._leaf.parent is not None
+        siblings = [child for child in self._leaf.parent.children if child is not self._leaf]
+        share = self._new_trial().share(self._leaf)
+        return any(not child.is_leaf or child.share > share for child in siblings)
 
     def inside_queue(self) -> bool:
         queue = self._leaf.queue
@@ -144,6 +166,8 @@ class Search:
         within = room.branch if scope in room.branch.path else scope
         if within is self._leaf:
             return None
+        if self._highest is None or len(within.path) < len(self._highest.path):
+            self._highest = within
         for child in self._by_share(within):
             if child is self._leaf:
                 continue

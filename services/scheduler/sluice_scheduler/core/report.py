@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
 from sluice.values import Resources
 
+from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
+from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
+
+#: So many pods, or sentences, a condition's message names.
+NAMED: Final = 3
 
 
 def report(state: State) -> None:
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    fair = fair_shares(state)
+    fair = FairFigures(state)
     pods = _pods_by_queue(state)
     for queue in sorted((q for q in state.queues if q.cluster == state.home), key=lambda q: q.name):
         node = state.tree.get(queue.name)
         if node is not None:
-            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair.get(queue.name, {})))
+            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
     for pool in sorted((p for p in state.pools if p.cluster == state.home), key=lambda p: p.name):
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
@@ -57,12 +61,32 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
         uid=about.uid,
         conditions=conditions,
         reason="Changed",
-        sentence=f"{about.kind} {about.name} changed",
+        sentence=_news(about, figures, conditions, turned),
         **figures,
     )
     state.reports.put(
         Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
     )
+
+
+def _news(
+    about: Queue | Pool,
+    figures: Mapping[str, Any],
+    conditions: Iterable[Condition],
+    before: Mapping[str, Condition],
+) -> str:
+    """Where it stands now, and which conditions have turned since it last said so."""
+    if isinstance(about, Queue):
+        standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
+    else:
+        nodes = figures["nodes"]
+        standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
+    turned = [
+        f"; {each.type} is {each.status} now"
+        for each in conditions
+        if (old := before.get(each.type)) and old.status != each.status
+    ]
+    return standing + "".join(turned)
 
 
 # ---- queues
@@ -80,51 +104,91 @@ def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
 
 
 def _queue_fields(
-    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: Resources
+    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: FairFigures
 ) -> dict[str, Any]:
     own = pods[node.name]
-    waiting = [pod for pod in own if pod.phase == "Waiting"]
-    demand: Resources = {}
-    for pod in waiting:
-        add_resources(demand, pod.facts.requests)
     branch = state.forest.branch(node.name)
-    held = branch.usage if branch else {}
+    assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
+    held = branch.usage
     share, resource = dominant_share(held, state.forest.capacity, node.facts.weight)
     return {
         "usage": _by_pool(held),
-        "demand": _sorted(demand),
-        "fair_share": fair,
+        "demand": _sorted(fair.demand.get(branch, {})),
+        "fair_share": _sorted(fair.shares.get(branch, {})),
         "dominant_share": as_decimal(share),
         "dominant_resource": resource,
-        "pending": len(waiting),
+        "pending": sum(1 for pod in own if pod.phase == "Waiting"),
         "running": sum(1 for pod in own if pod.holds),
         "conditions": _queue_conditions(state, node, own),
     }
 
 
 def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
-    bypassed = sorted(f"{pod.namespace}/{pod.name}" for pod in pods if pod.bypassed)
-    stuck = sorted({pod.problem for pod in pods if pod.problem and pod.phase == "Waiting"})
     over = _over(state, node)
     return [
         _condition(state, "Ready", good=True, problem=node.problem),
+        _condition(state, "ResolvedRefs", good=True, problem=_unresolved(state, node)),
         _condition(
             state,
             "WithinLimits",
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
-        _condition(
-            state,
-            "Bypassed",
-            good=False,
-            problem=f"{len(bypassed)} pods run that Sluice did not admit, such as {', '.join(bypassed[:3])}: "
-            "see that the admission policies are installed and the namespace's labels are right"
-            if bypassed
-            else "",
-        ),
-        _condition(state, "Misdirected", good=False, problem="; ".join(stuck[:3])),
+        _condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
+        _condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
     ]
+
+
+def _unresolved(state: State, node: QueueNode) -> str:
+    """Names that lead nowhere, and what holds meanwhile."""
+    facts, found = node.facts, []
+    if facts.policy and facts.policy not in state.policies:
+        found.append(
+            f"spec.policy: there is no policy {facts.policy}, so its parent's (at a root the cell's) holds: "
+            f"install it in the scheduler, or name one of {', '.join(sorted(state.policies))}"
+        )
+    pools = {pool.name for pool in state.pools if pool.cluster == state.home}
+    named = {*facts.guaranteed_by_pool, *facts.limit_by_pool}
+    found += [
+        f"spec.pools.{pool}: there is no ResourcePool {pool}, so nothing comes of what is said of it: create "
+        "it, or take it out"
+        for pool in sorted(named - pools)
+    ]
+    return "; ".join(found)
+
+
+def _bypassed(state: State, pods: list[Pod]) -> str:
+    """Which pods run that nobody admitted, and what to do: by namespace where its label is gone."""
+    if not pods:
+        return ""
+    places = sorted({(pod.cluster, pod.namespace) for pod in pods})
+    namespaces = [found for place in places if (found := state.namespace_of(*place))]
+    lost = [sentence for namespace in namespaces if (sentence := lost_label(state, namespace))]
+    remedies = lost[:NAMED]
+    if len(lost) < len(places):
+        remedies.append(
+            "see that the admission policies are installed, and delete the pods if they should queue"
+        )
+    run = "1 pod runs" if len(pods) == 1 else f"{len(pods)} pods run"
+    return f"{run} that Sluice did not admit: {_few(pods)}; {'; '.join(remedies)}"
+
+
+def _misdirected(pods: Iterable[Pod]) -> str:
+    """Which pods can't wait in any line, by what is wrong with them."""
+    by_problem: dict[str, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+        if pod.problem and pod.phase == "Waiting":
+            by_problem.setdefault(pod.problem, []).append(pod)
+    told = [f"{_few(alike)}: {problem}" for problem, alike in by_problem.items()]
+    more = sum(len(alike) for alike in list(by_problem.values())[NAMED:])
+    return "; ".join(told[:NAMED]) + (f"; and {more} more" if more else "")
+
+
+def _few(pods: Iterable[Pod]) -> str:
+    """The first few by name, and how many more."""
+    names = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _over(state: State, node: QueueNode) -> str:
@@ -144,52 +208,6 @@ def _condition(state: State, kind: str, *, good: bool, problem: str) -> Conditio
         message=problem,
         since_ms=state.cell.time_ms,
     )
-
-
-def fair_shares(state: State) -> dict[str, Resources]:
-    """What each queue would hold of each resource if it were filled evenly by weight, up to what it wants.
-
-    A figure for people, resource by resource and level by level; decisions rest on dominant shares.
-    """
-    wanted = _wanted(state)
-    total: Resources = {}
-    for (_, _, resource), amount in state.forest.capacity.items():
-        add_resources(total, {resource: amount})
-    found: dict[str, Resources] = {name: {} for name in state.tree}
-
-    def fill(queues: list[QueueNode], offered: Resources) -> None:
-        for resource, amount in offered.items():
-            asking = [(q.name, q.facts.weight, wanted[q.name].get(resource, 0)) for q in queues]
-            for name, share in water_fill(asking, amount).items():
-                if share:
-                    found[name][resource] = share
-        for queue in queues:
-            if queue.children:
-                fill(sorted(queue.children, key=lambda q: q.name), found[queue.name])
-
-    fill(sorted((q for q in state.tree.values() if q.parent is None), key=lambda q: q.name), _sorted(total))
-    return found
-
-
-def _wanted(state: State) -> dict[str, Resources]:
-    wanted: dict[str, Resources] = {name: {} for name in state.tree}
-    for pod in state.pods:
-        node = state.tree.get(pod.queue)
-        if pod.phase != "Withdrawn" and node is not None and not pod.problem:
-            for queue in node.path:
-                add_resources(wanted[queue.name], pod.facts.requests)
-    return wanted
-
-
-def water_fill(asking: list[tuple[str, int, int]], amount: int) -> dict[str, int]:
-    """Divide by weight among (name, weight, wanted); who wants less than its part leaves the rest."""
-    given: dict[str, int] = {}
-    left, weights = Fraction(max(0, amount)), sum(weight for _, weight, _ in asking)
-    for name, weight, wanted in sorted(asking, key=lambda a: (Fraction(a[2], a[1]), a[0])):
-        part = min(Fraction(wanted), left * weight / weights)
-        given[name] = int(part)
-        left, weights = left - part, weights - weight
-    return given
 
 
 # ---- pools

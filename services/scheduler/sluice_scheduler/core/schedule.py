@@ -7,7 +7,7 @@ from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications import PodSetBook, minimum_of
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Option
+from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.history import remember
 from sluice_scheduler.core.reclaim import reclaim, shed
@@ -47,13 +47,13 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
     assert short is None, f"no decision passes {short}"
     if not claim.gang:
         pod = state.pod(claim.key)
-        open_gate(state, pod, option.pools[0], reason="Fits", sentence=_why_first(leaf, option))
+        why = _why_first(leaf, option)
+        open_gate(state, pod, option.pools[0], cost=option.cost, reason="Fits", sentence=why)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
     if workload is not None:
-        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
-        start(state, workload, dict(zip(sets, option.pools, strict=True)), _why_first(leaf, option))
+        start(state, workload, option.pools, _why_first(leaf, option))
         return
     pools = {part._replace(pods=1): pool for part, pool in zip(option.shape.parts, option.pools, strict=True)}
     for pod in state.group(claim.key):
@@ -61,11 +61,12 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
         open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
 
 
-def start(state: State, workload: Workload, pools: dict[str, str], why: str) -> None:
-    """Admit a workload's minima, whether or not their pods exist yet."""
+def start(state: State, workload: Workload, found: tuple[str, ...], why: str) -> None:
+    """Admit a workload's minima, whether or not their pods exist yet: `found` is a pool for each of them."""
     reserved = {
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
+    pools = dict(zip(reserved, found, strict=True))
     state.decide(
         AdmitWorkload,
         cluster=workload.cluster,
@@ -91,7 +92,7 @@ def start_free(state: State) -> None:
     for key in sorted(free):
         app = free[key]
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
-            start(state, app.workload, {}, f"{app.workload.name} needs no minimum to start")
+            start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
             state.free[key] = app
 
@@ -132,8 +133,10 @@ def _is_within(pod: Pod, requests: dict[str, int]) -> bool:
     return all(amount <= requests.get(resource, 0) for resource, amount in pod.facts.requests.items())
 
 
-def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) -> None:
-    state.withdraw(pod)
+def open_gate(
+    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
+) -> None:
+    """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
     decision = state.decide(
         Admit,
         cluster=pod.cluster,
@@ -146,22 +149,18 @@ def open_gate(state: State, pod: Pod, pool: str, *, reason: str, sentence: str) 
         reason=reason,
         sentence=sentence,
     )
-    pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, decision.seq, 0
-    pod.admitted_ms = state.cell.time_ms
-    state.pods.put(pod)
-    state.enter(pod)
+    state.assume(pod, pool=pool, seq=decision.seq, cost=cost)
 
 
 def _why_first(leaf: Branch, option: Option) -> str:
-    pools = " and ".join(dict.fromkeys(option.pools))
     if leaf.covered:
-        return f"fits into pool {pools}, and a guarantee covers it"
+        return f"fits into pool {option.where}, and a guarantee covers it"
     held = (
         f"with {as_percent(leaf.share)} of what it has most of, by weight"
         if leaf.share
         else "holding nothing yet"
     )
-    return f"fits into pool {pools}; {leaf.name} came first, {held}"
+    return f"fits into pool {option.where}; {leaf.name} came first, {held}"
 
 
 # ---- promises
@@ -197,8 +196,7 @@ def _keep(state: State, promise: Promise) -> None:
     state.break_promise(promise.claim)
     workload = state.workloads.get(promise.claim)
     if workload is not None:
-        sets = [each.name for each in workload.facts.pod_sets if minimum_of(workload, each)]
-        start(state, workload, dict(zip(sets, promise.pools, strict=True)), why)
+        start(state, workload, promise.pools, why)
         return
     pod = state.pods.get(promise.claim)
     if pod is not None:

@@ -37,7 +37,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 2
+CORE_VERSION: Final = 3
 
 D = TypeVar("D", bound=Decision)
 
@@ -200,11 +200,18 @@ class State:
             self.holders.setdefault(pod.queue, set()).add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
-        elif waits(pod):
-            if pod.retry_ms > self.cell.time_ms:
-                self._retries[key] = pod.retry_ms
-            elif app is None or app.offered:
-                self.offer(pod)
+        elif pod.phase == "Waiting":
+            self._await(pod, app)
+
+    def _await(self, pod: Pod, app: Application | None) -> None:
+        if pod.problem:
+            self.misdirected.add(pod.key)
+        elif not waits(pod):
+            return
+        elif pod.retry_ms > self.cell.time_ms:
+            self._retries[pod.key] = pod.retry_ms
+        elif app is None or app.offered:
+            self.offer(pod)
 
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
@@ -224,8 +231,34 @@ class State:
         else:
             self.forest.leave(key)
             self._retries.pop(key, None)
+            self.misdirected.discard(key)
             if len(self.promises):
                 self.break_promise(key)
+
+    def assume(self, pod: Pod, *, pool: str, seq: int, cost: Cost | None = None) -> None:
+        """Count a waiting pod as admitted to a pool from this moment on.
+
+        The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
+        application: this is what an admission costs.
+        """
+        plain = not pod.facts.workload
+        if not plain:
+            self.withdraw(pod)
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, seq, 0
+        pod.admitted_ms = self.cell.time_ms
+        key = self.pods.put(pod)
+        if not plain:
+            self.enter(pod)
+            return
+        self.report_due = self.pass_due = True
+        self.forest.leave(key)
+        if self._retries:
+            self._retries.pop(key, None)
+        if len(self.promises):
+            self.break_promise(key)
+        self.assumed[seq] = key
+        self.holders.setdefault(pod.queue, set()).add(key)
+        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
@@ -272,6 +305,11 @@ class State:
             pod = self.pod(key)
             self.withdraw(pod)
             self.enter(pod)
+
+    @property
+    def paused(self) -> Iterable[str]:
+        """The keys of pods that are offered again later, because their admission failed."""
+        return self._retries.keys()
 
     # ---- applications: several pods that are admitted together, or belong to one workload
 
@@ -426,6 +464,7 @@ class State:
         self.places = Places(pool for pool in self.pools if self.begun and pool.cluster == self.home)
         self.tree: dict[str, QueueNode] = {}
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
+        self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
         self.evicting: dict[int, str] = {}  # the decision that evicts a pod → the pod's key
         self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold

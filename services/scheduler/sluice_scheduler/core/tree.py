@@ -100,27 +100,64 @@ def _amount_problem(node: QueueNode) -> str:
 
 
 def _judge_guarantees(parent: QueueNode) -> None:
-    """Children's guarantees may not exceed their parent's; absolute amounts are compared here.
+    """Children's guarantees may not exceed their parent's: in general, and in each pool that somebody names.
 
-    Percentages of a pool are of the same whole, so they are compared among themselves.
+    What is written in one unit is compared: amounts among themselves, percentages among themselves. The
+    children that ask too much can't be used; their parent, and who asks nothing, can.
     """
-    for resource in sorted(parent.facts.guaranteed):
-        own = parent.facts.guaranteed[resource]
-        alike = [
-            child.facts.guaranteed[resource]
-            for child in parent.children
-            if child.usable and resource in child.facts.guaranteed
-        ]
-        comparable = [text for text in alike if is_percent(text) == is_percent(own)]
-        if sum(_plain_amount(resource, text) for text in comparable) > _plain_amount(resource, own):
-            parent.problem = (
-                f"spec.guaranteed.{resource}: its children are guaranteed {' + '.join(comparable)}, "
-                f"more than its own {own}"
-            )
+    children = [child for child in parent.children if child.usable]
+    resources = {r for child in children for amounts in _guarantees(child) for r in amounts}
+    pools = {pool for child in children for pool in child.facts.guaranteed_by_pool}
+    for resource in sorted(resources):
+        for pool in ("", *sorted(pools)):
+            _judge_guarantee(parent, children, resource, pool)
     for child in parent.children:
-        if parent.problem and child.usable:
-            child.problem = f"queue {parent.name}, above it, can't be used: {parent.problem}"
         _judge_guarantees(child)
+
+
+def _judge_guarantee(parent: QueueNode, children: Iterable[QueueNode], resource: str, pool: str) -> None:
+    asked = {child.name: (child, text) for child in children if (text := _guarantee(child, resource, pool))}
+    asked = {name: each for name, each in asked.items() if _plain_amount(resource, each[1]) > 0}
+    place = f"spec.pools.{pool}.guaranteed.{resource}" if pool else f"spec.guaranteed.{resource}"
+    own = _guarantee(parent, resource, pool) or parent.facts.guaranteed.get(resource, "")
+    if own:
+        asked = {name: each for name, each in asked.items() if is_percent(each[1]) == is_percent(own)}
+        texts = [text for _, text in asked.values()]
+        if sum(_plain_amount(resource, text) for text in texts) <= _plain_amount(resource, own):
+            return
+        problem = (
+            f"{place}: the queues below {parent.name} are guaranteed {' + '.join(texts)}, more than its own "
+            f"{own}: lower theirs, or raise {parent.name}'s"
+        )
+    elif any(resource in amounts for amounts in _guarantees(parent)):
+        return  # only in pools, which are judged by themselves
+    else:
+        problem = (
+            f"{place}: queue {parent.name}, above it, is guaranteed no {resource} to pass on: give "
+            f"{parent.name} a guarantee of at least as much as all below it, or take this one out"
+        )
+    for child, _ in asked.values():
+        if child.usable:
+            _spoil(child, problem)
+
+
+def _spoil(node: QueueNode, problem: str) -> None:
+    node.problem = problem
+    for child in node.children:
+        if child.usable:
+            _spoil(child, f"queue {node.name}, above it, can't be used: {problem}")
+
+
+def _guarantees(node: QueueNode) -> list[Amounts]:
+    return [node.facts.guaranteed, *node.facts.guaranteed_by_pool.values()]
+
+
+def _guarantee(node: QueueNode, resource: str, pool: str) -> str:
+    """As written for one pool, where a general percentage holds too; without a pool, in general."""
+    general = node.facts.guaranteed.get(resource, "")
+    if not pool:
+        return general
+    return node.facts.guaranteed_by_pool.get(pool, {}).get(resource, general if is_percent(general) else "")
 
 
 def _plain_amount(resource: str, text: str) -> Fraction:

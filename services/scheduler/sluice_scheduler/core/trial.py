@@ -1,7 +1,7 @@
 """A trial: what shares would be if some pods left and a claim came, under flags that stay as they are.
 
 Before and after a move are judged alike: the resources that it takes count as not saturated, the claimant's
-and the victims' queues as not blocked, and nobody else's state changes by the move (DESIGN §3).
+and the victims' queues as not blocked, and nobody else's state changes by the move.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class Trial:
         return rounded(self._measure(branch)[1])
 
     def used(self, branch: Branch, bound: Bound) -> int:
-        moved = self._moved.get(branch, {})
-        return branch.used(bound) + sum(moved.get(dim, 0) for dim in bound.dims)
+        moved = self._moved.get(branch)
+        used = branch.used(bound)
+        return used + sum(moved.get(dim, 0) for dim in bound.dims) if moved else used
 
     def holds(self, branch: Branch, dims: Iterable[Dim]) -> bool:
         moved = self._moved.get(branch, {})

@@ -59,12 +59,12 @@ class SimulatedCell:
         await self._ledger.acquire(CELL, _EPOCH)
         await self._ledger.begin(CELL, Meta(epoch=_EPOCH, topic_id="sim", cluster_uid="sim"))
 
-    def feed(self, events: list[Event]) -> list[Decision]:
-        """Events of one moment: one input, one commit, and a pass behind the last."""
+    def feed(self, events: list[Event], *, more: bool = False) -> list[Decision]:
+        """Events of one moment: one input, one commit, and a pass behind the last, unless `more` follow."""
         entries: list[OutboxEntry] = []
         decisions: list[Decision] = []
         for index, event in enumerate(events):
-            record = replace(event, more=index < len(events) - 1)
+            record = replace(event, more=more or index < len(events) - 1)
             read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
             for decision in step(self.state, read):
                 ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)

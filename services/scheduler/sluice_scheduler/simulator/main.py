@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sluice_scheduler.simulator.plot import plot_shares
-from sluice_scheduler.simulator.run import RestlessError, Result, Simulation, installed_policies
+from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.installed import installed_policies
+from sluice_scheduler.simulator.compare import compare, table
+from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
+from sluice_scheduler.simulator.run import RestlessError, Result, Simulation
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError, expectation_line, load
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
@@ -21,9 +24,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         scenario = _scenario(arguments)
         policies = installed_policies()
-        if (policy := arguments.policy or scenario.policy) not in policies:
-            known = ", ".join(sorted(policies))
-            raise ScenarioError(f"there is no policy {policy!r}; installed are: {known}")
+        compared = [name for name in arguments.compare.split(",") if name]
+        policy = arguments.policy or scenario.policy
+        for name in compared or [policy]:
+            if name not in policies:
+                known = ", ".join(sorted(policies))
+                raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
+        if compared:
+            return _compare(scenario, compared, policies, arguments)
         result = Simulation(scenario, policy=policy, policies=policies).run()
     except ScenarioError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
@@ -44,6 +52,17 @@ def main(argv: list[str] | None = None) -> int:
     return EXIT_EXPECTATION if result.failures else 0
 
 
+def _compare(
+    scenario: Scenario, names: list[str], policies: dict[str, Policy], arguments: argparse.Namespace
+) -> int:
+    outcomes = compare(scenario, names, policies)
+    for line in [json.dumps(o.as_line()) for o in outcomes] if arguments.json else table(outcomes):
+        print(line)
+    if arguments.plot:
+        plot_comparison(outcomes, arguments.plot)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sluice simulate",
@@ -51,10 +70,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="a scenario (YAML or JSON)")
     parser.add_argument("--policy", default="", help="another policy than the file's")
+    parser.add_argument(
+        "--compare", default="", metavar="NAME,…", help="play it under each of these policies, and compare"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line, the summary last")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
     parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
     parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
+    parser.add_argument(
+        "--part", type=float, default=1.0, metavar="X", help="play the trace on this part of its nodes"
+    )
     parser.add_argument("--queues", type=Path, metavar="YAML", help="a list of queues for the trace")
     parser.add_argument(
         "--columns",
@@ -71,7 +96,11 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
         return load(Path(arguments.file))
     if arguments.trace and arguments.nodes and not arguments.file:
         return read_trace(
-            arguments.trace, arguments.nodes, queues=arguments.queues, columns=_columns(arguments.columns)
+            arguments.trace,
+            arguments.nodes,
+            queues=arguments.queues,
+            columns=_columns(arguments.columns),
+            part=arguments.part,
         )
     raise ScenarioError("give a FILE, or --trace with --nodes")
 

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import entry_points
 from typing import Any, Final
 
 from sluice.decisions import Admit, Decision, Evict, EvictWorkload
@@ -16,6 +15,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.reclaim import PATIENCE_MS
 from sluice_scheduler.core.report import dominant_share
 from sluice_scheduler.core.shares import SHARE_ONE
+from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.scenario import Event, Expectation, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
@@ -36,15 +36,13 @@ class RestlessError(Exception):
 @dataclass(slots=True)
 class Result:
     lines: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[tuple[int, str]] = field(
-        default_factory=list
-    )  # index of the expectation, what did not hold
+    #: The index of an expectation, and what did not hold of it.
+    failures: list[tuple[int, str]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
     series: list[tuple[int, dict[str, float]]] = field(default_factory=list)  # shares over time
-
-
-def installed_policies() -> dict[str, Policy]:
-    return {entry.name: entry.load()() for entry in entry_points(group="sluice.policies")}
+    mean_waits_ms: dict[str, float] = field(default_factory=dict)  # by queue
+    mean_wait_ms: float = 0.0
+    wait_quantiles_ms: dict[str, int] = field(default_factory=dict)
 
 
 class Simulation:
@@ -89,6 +87,9 @@ class Simulation:
             if until is not None and expectation.at > until:
                 self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
         self.result.summary = self._summary()
+        self.result.mean_waits_ms = self._statistics.mean_waits()
+        self.result.mean_wait_ms = self._statistics.mean_wait()
+        self.result.wait_quantiles_ms = self._statistics.wait_quantiles()
         return self.result
 
     def _play(self, at_ms: int) -> None:
@@ -113,11 +114,8 @@ class Simulation:
     def _settle(self) -> None:
         """Feed what happened, carry out what is decided, feed that, until nothing is decided any more."""
         for _ in range(_ROUNDS_MAX):
-            news = self.world.take_news()
-            if not news:
+            if not self._feed_news():
                 break
-            self._changed_ms = self.world.now_ms
-            self._feed(news)
         else:
             raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
         shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
@@ -125,6 +123,14 @@ class Simulation:
         if not self._ticking and self._waits_for_time():
             self._ticking = True
             self._plan(self.world.now_ms + _TICK_MS, _TICK, self._tick)
+
+    def _feed_news(self) -> bool:
+        """Whether there was any."""
+        news = self.world.take_news()
+        if news:
+            self._changed_ms = self.world.now_ms
+            self._feed(news)
+        return bool(news)
 
     def _feed(self, news: list[Any]) -> None:
         decisions = self.cell.feed(news)
@@ -136,13 +142,8 @@ class Simulation:
 
     def _tick(self) -> None:
         self._ticking = False
-        self._settle_news_first()
+        self._feed_news()
         self._feed([TickEvent(time_ms=self.world.now_ms, cluster=CLUSTER)])
-
-    def _settle_news_first(self) -> None:
-        if news := self.world.take_news():
-            self._changed_ms = self.world.now_ms
-            self._feed(news)
 
     def _waits_for_time(self) -> bool:
         """Ticks go on while time alone may change something, and that not for ever."""

@@ -28,6 +28,10 @@ def jain(values: Iterable[float]) -> float:
     return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0
 
 
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
 class Statistics:
     def __init__(self, queues: list[str]) -> None:
         self.reclaims = 0
@@ -52,6 +56,19 @@ class Statistics:
             for resource, amount in capacity.items():
                 key = (pool, resource)
                 self._offered[key] = self._offered.get(key, 0.0) + amount * elapsed
+
+    def mean_waits(self) -> dict[str, float]:
+        return {queue: _mean(waits) for queue, waits in self._waits.items()}
+
+    def mean_wait(self) -> float:
+        return _mean(self._all_waits())
+
+    def wait_quantiles(self) -> dict[str, int]:
+        waits = self._all_waits()
+        return {"p50": percentile(waits, 0.5), "p99": percentile(waits, 0.99)}
+
+    def _all_waits(self) -> list[int]:
+        return [wait for waits in self._waits.values() for wait in waits]
 
     def waits(self) -> dict[str, dict[str, int]]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -31,10 +32,12 @@ DEFAULT_COLUMNS: Final = {
 GPU: Final = "gpu-milli"
 
 
-def read_trace(pods: Path, nodes: Path, *, queues: Path | None, columns: dict[str, str]) -> Scenario:
+def read_trace(
+    pods: Path, nodes: Path, *, queues: Path | None, columns: dict[str, str], part: float = 1.0
+) -> Scenario:
     """Without `queues` each tenant has one. With them, pods of tenants that none is named after are spread by
-    a hash of their name over the queues that have no children."""
-    pool = _pool(nodes, columns)
+    a hash of their name over the queues that have no children. `part` of the nodes' capacity is played on."""
+    pool = _pool(nodes, columns, part)
     rows = sorted(_rows(pods), key=lambda row: int(_cell(row, columns, "created")))
     tenants = sorted({_cell(row, columns, "tenant").lower() for row in rows})
     standing = _queues(queues) if queues else [Queue(name=tenant) for tenant in tenants]
@@ -48,7 +51,7 @@ def read_trace(pods: Path, nodes: Path, *, queues: Path | None, columns: dict[st
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(newline="") as file:
+        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
             return list(csv.DictReader(file))
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from error
@@ -62,13 +65,17 @@ def _cell(row: dict[str, str], columns: dict[str, str], field: str) -> str:
     return row[columns[field]]
 
 
-def _pool(path: Path, columns: dict[str, str]) -> Pool:
+def _pool(path: Path, columns: dict[str, str], part: float) -> Pool:
     """Fit is by the sums of a pool, so the trace's nodes are added up into one."""
     rows = _rows(path)
     cpu = sum(int(_cell(row, columns, "node_cpu_milli")) for row in rows)
     memory = sum(int(_cell(row, columns, "node_memory_mib")) for row in rows)
     gpus = sum(int(_cell(row, columns, "node_gpus")) for row in rows)
-    capacity = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", GPU: str(gpus * 1000)}
+    capacity = {
+        "cpu": f"{int(cpu * part)}m",
+        "memory": f"{int(memory * part)}Mi",
+        GPU: str(int(gpus * 1000 * part)),
+    }
     return Pool(name="default", nodes=1, capacity=capacity)
 
 

@@ -1,0 +1,107 @@
+"""One cell, told of objects as its cluster's watcher would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from sluice.crds.facts import queue_facts
+from sluice.crds.tenancy import QueueSpec
+from sluice.decisions import Decision
+from sluice.events import (
+    NamespaceEvent,
+    NodeEvent,
+    NodeFacts,
+    ObjectEvent,
+    PodEvent,
+    PodFacts,
+    PoolEvent,
+    PoolFacts,
+    QueueEvent,
+    RebuildEvent,
+    SyncEvent,
+    TickEvent,
+)
+from sluice_scheduler.core.entities import Report
+from sluice_scheduler.installed import installed_policies
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
+
+
+class OneCell:
+    """Objects are told of by name; to tell of one again is to change it."""
+
+    def __init__(self) -> None:
+        self.cell = SimulatedCell(installed_policies(), "drf")
+        self.decisions: list[Decision] = []
+        self._versions = count(1)
+        self._now_ms = 0
+
+    @property
+    def state(self) -> Any:
+        return self.cell.state
+
+    def tick(self) -> None:
+        self._now_ms += 1000
+        self.decisions += self.cell.feed([TickEvent(time_ms=self._now_ms, cluster=CLUSTER)])
+
+    def tell(self, event: type[ObjectEvent], name: str, *, change: str = "MODIFIED", **facts: Any) -> None:
+        record: Any = event
+        version = next(self._versions)
+        common = {"time_ms": self._now_ms, "cluster": CLUSTER, "change": change, "resource_version": version}
+        self.decisions += self.cell.feed([record(uid=f"{event.type}-{name}", name=name, **common, **facts)])
+
+    def pool(self, name: str = "default", **allocatable: int) -> None:
+        """With one node, which has all of it."""
+        labels = {"pool": name}
+        self.tell(PoolEvent, name, pool=PoolFacts(node_selector=labels))
+        self.tell(NodeEvent, f"node-{name}", node=NodeFacts(allocatable=allocatable, labels=labels))
+
+    def queue(self, name: str, **spec: Any) -> None:
+        """It selects the namespace of its own name, unless told otherwise."""
+        facts = queue_facts(
+            QueueSpec.model_validate({"namespaces": {"names": [name]}, **spec}), generation=1, created_ms=0
+        )
+        self.tell(QueueEvent, name, queue=facts)
+
+    def namespace(self, name: str, *, queue: str | None = None, managed: bool = True) -> None:
+        """Bound to the queue of its own name, unless told otherwise."""
+        self.tell(NamespaceEvent, name, managed=managed, queue=name if queue is None else queue)
+
+    def pod(
+        self, name: str, namespace: str, *, change: str = "MODIFIED", cpu: int = 1000, **facts: Any
+    ) -> None:
+        pod = PodFacts(requests={"cpu": cpu}, created_ms=0, **{"gated": True, **facts})
+        self.tell(PodEvent, name, change=change, namespace=namespace, pod=pod)
+
+    def rebuild(self, listing: Callable[[], None]) -> None:
+        """Redis was lost: the ledger begins anew, and the cluster is listed."""
+        common: Any = {"time_ms": self._now_ms, "cluster": CLUSTER}
+        rebuild = RebuildEvent(
+            config=self.state.config, next_seq=self.state.cell.next_seq, reason="test", **common
+        )
+        [fence] = self.cell.feed([rebuild])
+        [resync] = self.cell.feed([outcome(fence, self._now_ms)])
+        sync: Any = {"kind": "queue", "sync": "again", "resource_version": 10**9, "request": resync.seq}
+        self.cell.feed([SyncEvent(phase="BEGIN", **sync, **common)])
+        listing()
+        self.cell.feed([SyncEvent(phase="END", **sync, **common)])
+
+    # ---- what it shows
+
+    def figures(self, queue: str) -> dict[str, Any]:
+        """The queue's status as last decided, after a tick."""
+        return dict(self._report(queue).figures)
+
+    def complaints(self, queue: str) -> dict[str, str]:
+        """The queue's conditions that are not as they should be, by type."""
+        return {c.type: c.message for c in self._report(queue).conditions if c.reason == "Problem"}
+
+    def sentences(self, reason: str) -> list[str]:
+        return [decision.sentence for decision in self.decisions if decision.reason == reason]
+
+    def _report(self, queue: str) -> Report:
+        self.tick()
+        found = self.state.reports.get(f"{Report.kind}/queue/{queue}")
+        assert isinstance(found, Report), f"nothing is reported of queue {queue}"
+        return found

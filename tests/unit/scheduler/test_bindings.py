@@ -1,0 +1,133 @@
+"""Whose pods are charged to whom, and what people are told where something is wrong with that."""
+
+from __future__ import annotations
+
+import pytest
+from one_cell import OneCell
+from prometheus_client import REGISTRY
+from sluice.values import Epoch
+from sluice_scheduler.ledger import Commit
+from sluice_scheduler.metrics import observe_commit
+
+
+@pytest.fixture
+def cell() -> OneCell:
+    """Queue and namespace `team`, over a pool of 4 cpu."""
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    return cell
+
+
+def test_a_namespace_without_its_label_is_charged_and_its_pods_count_as_bypassed(cell: OneCell) -> None:
+    cell.pod("before", "team")
+    cell.namespace("team", managed=False)
+    [told] = cell.sentences("ManagedLabelLost")
+    assert told.startswith("namespace team has lost its label sluice.dev/managed")
+    cell.pod("ungated", "team", gated=False)
+    assert len(cell.state.bypassed) == 1
+    assert cell.figures("team")["usage"] == {"default/cpu": 2000}
+    message = cell.complaints("team")["Bypassed"]
+    assert message == f"1 pod runs that Sluice did not admit: team/ungated; {told}"
+    cell.namespace("team")
+    assert "has lost its label" not in cell.complaints("team")["Bypassed"]
+    cell.namespace("team", managed=False)
+    assert len(cell.sentences("ManagedLabelLost")) == 2, "told again when it happens again"
+
+
+@pytest.mark.parametrize("queue", ["", "missing", "other"])
+def test_a_namespace_that_is_neither_managed_nor_bound_concerns_nobody(cell: OneCell, queue: str) -> None:
+    cell.queue("other")
+    cell.namespace("elsewhere", managed=False, queue=queue)
+    cell.namespace("team", managed=False, queue=queue)
+    assert not cell.sentences("ManagedLabelLost")
+    assert not cell.sentences("BindingDoesNotCount")
+    assert not cell.sentences("Selected"), "no label is written to a namespace that is not managed"
+
+
+def test_bypassed_pods_are_named_up_to_three(cell: OneCell) -> None:
+    for name in "edcba":
+        cell.pod(name, "team", gated=False)
+    message = cell.complaints("team")["Bypassed"]
+    assert message.startswith(
+        "5 pods run that Sluice did not admit: team/a, team/b, team/c and 2 more; see that the admission"
+    )
+
+
+def test_a_decision_that_nobody_made_is_no_admission(cell: OneCell) -> None:
+    cell.pod("forged", "team", gated=False, decision="1-1.1")
+    assert cell.complaints("team")["Bypassed"].startswith(
+        "1 pod runs that Sluice did not admit: team/forged;"
+    )
+    cell.pod("forged", "team", gated=False, decision="1-1.1", phase="Running")
+    assert len(cell.state.bypassed) == 1
+    cell.pod("honest", "team")
+    cell.pod("honest", "team", gated=False, decision="1-1.9")
+    assert len(cell.state.bypassed) == 1
+
+
+def test_what_runs_is_adopted_with_its_decision_when_the_ledger_begins_anew(cell: OneCell) -> None:
+    def listing() -> None:
+        cell.pool(cpu=4000)
+        cell.queue("team")
+        cell.namespace("team")
+        cell.pod("admitted", "team", gated=False, decision="1-1.9")
+        cell.pod("ungated", "team", gated=False)
+
+    cell.rebuild(listing)
+    assert cell.figures("team")["running"] == 2
+    assert "did not admit: team/ungated;" in cell.complaints("team")["Bypassed"]
+
+
+def test_misdirected_pods_are_named_with_what_is_wrong(cell: OneCell) -> None:
+    for name in ("p1", "p2", "p3", "p4"):
+        cell.pod(name, "team", queue="nowhere")
+    cell.pod("p5", "team", queue="elsewhere")
+    cell.pod("fine", "team")
+    message = cell.complaints("team")["Misdirected"]
+    assert message.startswith("team/p1, team/p2, team/p3 and 1 more: the pod names queue nowhere, which")
+    assert "; team/p5: the pod names queue elsewhere, which" in message
+    assert "fine" not in message
+    for number in range(4):
+        cell.pod(f"q{number}", "team", queue=f"astray{number}")
+    message = cell.complaints("team")["Misdirected"]
+    assert message.endswith("; and 3 more"), "no more than three sentences"
+    assert message.count(": recreate the pod") == 3
+
+
+def metric(cell: OneCell, name: str) -> float | None:
+    nothing = Commit(
+        epoch=Epoch(1, 1),
+        expected_offset=0,
+        next_offset=0,
+        expected_seq=1,
+        next_seq=1,
+        published=1,
+        changes={},
+        decisions=[],
+    )
+    observe_commit("default", nothing, cell.state)
+    return REGISTRY.get_sample_value(name, {"cell": "default"})
+
+
+def test_pods_that_wait_under_a_binding_that_leads_nowhere_are_counted(cell: OneCell) -> None:
+    cell.namespace("lost", queue="ghost")
+    cell.pod("waits", "lost")
+    cell.pod("astray", "team", queue="nowhere")
+    assert metric(cell, "sluice_misdirected_pods") == 2
+    [told] = cell.sentences("BindingDoesNotCount")
+    assert [n.noticed for n in cell.state.namespaces if n.name == "lost"] == [told], "for as long as it lasts"
+    cell.queue("ghost", namespaces={"names": ["lost"]})
+    assert metric(cell, "sluice_misdirected_pods") == 1
+    assert not any(n.noticed for n in cell.state.namespaces)
+    cell.pod("astray", "team", change="DELETED")
+    assert metric(cell, "sluice_misdirected_pods") == 0
+
+
+def test_another_cells_binding_is_not_ours_to_judge(cell: OneCell) -> None:
+    cell.queue("theirs", cell="east")
+    cell.namespace("far", queue="theirs")
+    cell.queue("ours", namespaces={"names": ["far"]})
+    assert not cell.sentences("BindingDoesNotCount")
+    assert not any("namespace far" in sentence for sentence in cell.sentences("Selected"))

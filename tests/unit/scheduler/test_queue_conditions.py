@@ -1,0 +1,92 @@
+"""What a Queue's conditions say of a spec that makes no sense where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from one_cell import OneCell
+
+
+@pytest.fixture
+def cell() -> OneCell:
+    cell = OneCell()
+    cell.pool(cpu=8000)
+    return cell
+
+
+def test_a_guarantee_that_the_parent_does_not_have_is_refused_with_the_remedy(cell: OneCell) -> None:
+    cell.queue("parent")
+    cell.queue("child", parent="parent", guaranteed={"cpu": "5"})
+    cell.queue("below", parent="child")
+    cell.queue("modest", parent="parent", guaranteed={"cpu": "0"})
+    message = cell.complaints("child")["Ready"]
+    assert message.startswith("spec.guaranteed.cpu: queue parent, above it, is guaranteed no cpu")
+    assert "give parent a guarantee of at least as much" in message
+    assert cell.complaints("below")["Ready"].startswith("queue child, above it, can't be used: spec.guar")
+    assert not cell.complaints("parent")
+    assert not cell.complaints("modest"), "who asks for nothing goes on"
+    cell.queue("parent", guaranteed={"cpu": "5"})
+    assert not cell.complaints("child")
+    assert not cell.complaints("below")
+
+
+@pytest.mark.parametrize(
+    ("parent", "children", "words"),
+    [
+        ({"guaranteed": {"cpu": "5"}}, [{"guaranteed": {"cpu": "3"}}] * 2, "are guaranteed 3 + 3, more than"),
+        ({"guaranteed": {"cpu": "50%"}}, [{"guaranteed": {"cpu": "30%"}}] * 2, "guaranteed 30% + 30%, more"),
+        ({"guaranteed": {"cpu": "6"}}, [{"guaranteed": {"cpu": "3"}}] * 2, ""),
+        ({"guaranteed": {"cpu": "50%"}}, [{"guaranteed": {"cpu": "3"}}], ""),  # comparable by capacity only
+        ({"guaranteed": {"gpu": "1"}}, [{"guaranteed": {"cpu": "3"}}], "is guaranteed no cpu"),
+        ({}, [{"pools": {"default": {"guaranteed": {"cpu": "3"}}}}], "spec.pools.default.guaranteed.cpu"),
+        (
+            {"pools": {"default": {"guaranteed": {"cpu": "2"}}}},
+            [{"pools": {"default": {"guaranteed": {"cpu": "3"}}}}],
+            "guaranteed 3, more than its own 2",
+        ),
+        (
+            {"guaranteed": {"cpu": "40%"}},
+            [{"guaranteed": {"cpu": "20%"}}, {"pools": {"default": {"guaranteed": {"cpu": "30%"}}}}],
+            "guaranteed 20% + 30%, more than its own 40%",
+        ),
+    ],
+)
+def test_childrens_guarantees_may_not_exceed_their_parents(
+    cell: OneCell, parent: dict[str, Any], children: list[dict[str, Any]], words: str
+) -> None:
+    cell.queue("parent", **parent)
+    for number, spec in enumerate(children):
+        cell.queue(f"child{number}", parent="parent", **spec)
+    for number in range(len(children)):
+        message = cell.complaints(f"child{number}").get("Ready", "")
+        assert words in message if words else not message
+    assert "Ready" not in cell.complaints("parent")
+
+
+def test_a_name_that_leads_nowhere_gives_a_condition_and_the_queue_goes_on(cell: OneCell) -> None:
+    cell.queue("team", policy="shortest-first", pools={"moon": {"limit": {"cpu": "1"}}})
+    cell.namespace("team")
+    cell.pod("p", "team")
+    message = cell.complaints("team")["ResolvedRefs"]
+    assert "spec.policy: there is no policy shortest-first" in message
+    assert "or name one of drf, fifo, priority, usage-drf" in message
+    assert "spec.pools.moon: there is no ResourcePool moon" in message
+    assert cell.figures("team")["running"] == 1
+    cell.pool("moon", cpu=1000)
+    cell.queue("team", policy="fifo", pools={"moon": {"limit": {"cpu": "1"}}})
+    assert not cell.complaints("team")
+
+
+def test_a_report_says_what_has_changed(cell: OneCell) -> None:
+    cell.queue("team")
+    cell.namespace("team")
+    cell.pod("p", "team")
+    cell.tick()
+    assert cell.sentences("Changed") == [
+        "queue team has 1 running and 0 pending",
+        "pool default has 1 node",
+    ]
+    cell.pod("open", "team", gated=False)
+    cell.tick()
+    assert "queue team has 2 running and 0 pending; Bypassed is True now" in cell.sentences("Changed")
