@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
+from sluice.applications import BY_HAND, listed_as
 from sluice.values import NamespaceSelector, Resources
 
 Change: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -58,6 +59,11 @@ class ObjectEvent(Event):
     def subject(self) -> str:
         return "/".join(part for part in (self.type, self.namespace, self.name) if part)
 
+    @property
+    def listed_as(self) -> str:
+        """What a SYNC calls this kind."""
+        return self.type
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
@@ -73,8 +79,9 @@ class PodFacts:
     node_selector: dict[str, str] = field(default_factory=dict)
     phase: str = "Pending"
     deleting: bool = False
-    workload: str = ""  # the DynamicWorkload or pod group in its namespace that it belongs to
-    pod_set: str = ""  # which of the workload's pod sets
+    owner: str = ""  # uid of its controller, if an application may stand behind that
+    workload: str = ""  # where no controller leads to one: the application or pod group that its labels name
+    pod_set: str = ""  # which of the application's pod sets
     group_size: int = 0  # of a pod group: so many pods are admitted together
 
     @property
@@ -105,7 +112,7 @@ class PodSetFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFacts:
-    """What counts of a DynamicWorkload."""
+    """What counts of an application, or of a DynamicWorkload that stands for one of another kind."""
 
     pod_sets: tuple[PodSetFacts, ...]
     created_ms: int
@@ -114,12 +121,26 @@ class WorkloadFacts:
     finished: bool = False  # its application has ended: it holds and wants nothing
     generation: int = 0
     problem: str = ""
+    kind: str = BY_HAND
+    priority_class: str = ""  # whose value goes before `priority`
+    suspended: bool = False
+    suspendable: bool = False  # else its pods' gates hold it back
+    decision: str = ""  # `<epoch>.<seq>` of the decision that released or suspended it
+    controller: str = ""  # uid of the application that controls it: its pods are charged to that one
+    as_pod_set: str = ""  # which of the controller's pod sets its pods are; empty: what they say themselves
+    replaces_failed: bool = False  # a failed pod keeps its share for the one that replaces it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadEvent(ObjectEvent):
+    """An application. Each kind is listed on its own: a SYNC of one says nothing about the others."""
+
     type: ClassVar[str] = "workload"
     workload: WorkloadFacts
+
+    @property
+    def listed_as(self) -> str:
+        return listed_as(self.workload.kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +234,7 @@ class SyncEvent(Event):
 
     type: ClassVar[str] = "sync"
     phase: Literal["BEGIN", "END"]
-    kind: str  # the type of the object events in between
+    kind: str  # what the object events in between are listed as
     sync: str  # the same on BEGIN and END
     resource_version: int  # the list's own
     request: int = 0  # seq of the RESYNC decision that asked for it, if one did

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from sluice.applications import APPLICATION_KINDS
 from sluice.vocabulary import DEFAULT_CELL
 
 
@@ -37,6 +38,12 @@ class Settings(BaseSettings):
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
+    applications: tuple[str, ...] = tuple(APPLICATION_KINDS)
+    """The kinds of applications that are admitted as a whole, as JSON: `["Job", "RayCluster"]`. A kind that
+    is not installed in the cluster holds nothing up."""
+    application_selector: dict[str, str] = Field(default={})
+    """Labels of the applications that are admitted as a whole, as JSON; pods of others stand for themselves.
+    The policies in deploy/policies must match the same."""
     http: str = "127.0.0.1:0"
     """Where /healthz, /readyz and /metrics are served; port 0 picks a free one."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -47,6 +54,12 @@ class Settings(BaseSettings):
             raise ValueError("cells: two cells share a partition; give each its own")
         if self.clusters and self.cluster not in self.clusters:
             raise ValueError(f"clusters: must contain this service's own cluster {self.cluster!r}")
+        unknown = sorted(set(self.applications) - set(APPLICATION_KINDS))
+        if unknown:
+            raise ValueError(
+                f"applications: {', '.join(unknown)} is no kind that is known; "
+                f"there are {', '.join(APPLICATION_KINDS)}"
+            )
         return self
 
     @property

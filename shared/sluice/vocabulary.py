@@ -18,6 +18,13 @@ DECISION_ANNOTATION: Final = "sluice.dev/decision"
 #: growth, granted pod by pod.
 MIN_COUNT_ANNOTATION: Final = "sluice.dev/min-count"
 
+#: On a pod: the DynamicWorkload in its namespace that it belongs to, and which of its pod sets.
+WORKLOAD_LABEL: Final = "sluice.dev/workload"
+POD_SET_LABEL: Final = "sluice.dev/pod-set"
+#: On pods that are admitted together or not at all, and how many they are.
+POD_GROUP_LABEL: Final = "sluice.dev/pod-group"
+POD_GROUP_SIZE_ANNOTATION: Final = "sluice.dev/pod-group-size"
+
 DEFAULT_CELL: Final = "default"
 #: Where Sluice's own services, service accounts and Leases live.
 SYSTEM_NAMESPACE: Final = "sluice-system"

@@ -1,4 +1,4 @@
-"""One record of every type with every field filled. `python tests/contract/samples.py` keeps the new ones.
+"""One record of every type with every field filled. `python tests/contract/samples.py` keeps what is new.
 
 A golden file that was part of a release is never written again: what was once in a log must be read for ever.
 """
@@ -101,7 +101,8 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             node_selector={"pool": "gpu"},
             phase="Running",
             deleting=True,
-            workload="spark-1",
+            owner="77777777-4f5a-6789-abcd-ef0123456789",
+            workload="SparkDriver/spark-1",
             pod_set="executor",
             group_size=3,
         ),
@@ -126,6 +127,14 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             finished=True,
             generation=3,
             problem="spec.podSets: minCount must not exceed count",
+            kind="RayCluster",
+            priority_class="nightly",
+            suspended=True,
+            suspendable=True,
+            decision="1-4711.40",
+            controller="77777777-4f5a-6789-abcd-ef0123456789",
+            as_pod_set="submitter",
+            replaces_failed=True,
         ),
     ),
     NodeEvent(
@@ -295,15 +304,16 @@ def encoded() -> dict[str, Message]:
 
 def main() -> int:
     for name, message in encoded().items():
-        path = GOLDEN / name / f"v{RECORD_VERSION}.json"
-        if path.exists():
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         golden = {
             "key": message.key.decode(),
             "headers": {header: value.decode() for header, value in message.headers},
             "body": json.loads(message.value),
         }
+        kept = sorted((GOLDEN / name).glob(f"v{RECORD_VERSION}*.json"), key=lambda path: path.stem)
+        if kept and json.loads(kept[-1].read_text()) == golden:
+            continue
+        path = GOLDEN / name / f"v{RECORD_VERSION}{f'.{len(kept)}' if kept else ''}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(golden, indent=2, ensure_ascii=False) + "\n")
         print(f"written: {path.relative_to(GOLDEN.parent)}")
     return 0

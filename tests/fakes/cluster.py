@@ -50,6 +50,10 @@ class FakeCluster:
         """Install a kind."""
         self._collections[path] = {}
 
+    def withdraw(self, path: str) -> None:
+        """Uninstall a kind."""
+        del self._collections[path]
+
     def put(self, path: str, name: str, namespace: str = "", **parts: Any) -> Json:
         """Create an object, or change it."""
         known = self._collections[path].get((namespace, name))

@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+from sluice.applications import APPLICATION_KINDS
 from sluice.events import PodEvent
 from sluice_local import Stack
+from sluice_watcher.kinds import watched_kinds
 from watched_world import World
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 FEW, MANY = 2_000, 10_000
-KINDS = {"namespace", "queue", "resourcepool", "priorityclass", "node", "pod"}
+#: Some of them nobody has installed here.
+KINDS = {kind.type for kind in watched_kinds({}, APPLICATION_KINDS)}
 PATIENCE_S = 120
 
 

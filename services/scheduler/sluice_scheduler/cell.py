@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kafka.errors import KafkaError
+from sluice.applications import listed_as
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, Message, UnreadableRecordError, find_header
 from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
@@ -217,7 +218,7 @@ class CellOwner:
         return CellConfig(
             cell=self._cell,
             clusters=(home, *sorted(others)),
-            kinds=KINDS,
+            kinds=(*KINDS, *map(listed_as, sorted(self._settings.applications))),
             policy=self._settings.policy,
             core_version=CORE_VERSION,
         )

@@ -1,15 +1,18 @@
-"""What is watched: a line a kind. Another kind needs its event, its normaliser and a line here.
+"""What is watched: a line a kind. Another kind needs its event, its normaliser and a line here; another kind
+of application only what `applications/kinds.py` says.
 
-The order is that in which they are listed at the start: what routes depend on first, then what is routed.
+The order is that in which they are listed at the start: what routes depend on first, then what is routed, and
+applications before their pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sluice.applications import APPLICATION_KINDS, listed_as
 from sluice.events import ObjectEvent
 from sluice.vocabulary import API_VERSION
 
@@ -20,21 +23,42 @@ from sluice_watcher.routing import Router
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    type: str  # of its events
+    type: str  # what its events are listed as
     path: str
     normalise: Callable[[Sighting], ObjectEvent]
     cells: Callable[[Router, Any, Sighting], tuple[str, ...]]  # which cells such an event goes to
+    optional: bool = False  # where nobody has installed it, there is nothing of it
 
 
-def watched_kinds(managed_selector: Mapping[str, str]) -> tuple[Kind, ...]:
+def watched_kinds(
+    managed_selector: Mapping[str, str],
+    applications: Iterable[str] = (),
+    application_selector: Mapping[str, str] | None = None,
+) -> tuple[Kind, ...]:
     sluice = f"/apis/{API_VERSION}"
     scheduling = "/apis/scheduling.k8s.io/v1"
     namespace = partial(normalise.namespace, managed_selector=managed_selector)
+    workloads = [
+        Kind(
+            listed_as(kind),
+            APPLICATION_KINDS[kind].collection,
+            partial(
+                normalise.application,
+                kind=APPLICATION_KINDS[kind],
+                selector=application_selector or {},
+                overheads={},
+            ),
+            Router.workload,
+            optional=True,
+        )
+        for kind in applications
+    ]
     return (
         Kind("namespace", "/api/v1/namespaces", namespace, Router.namespace),
         Kind("queue", f"{sluice}/queues", normalise.queue, Router.queue),
         Kind("resourcepool", f"{sluice}/resourcepools", normalise.pool, Router.pool),
         Kind("priorityclass", f"{scheduling}/priorityclasses", normalise.priority_class, Router.everywhere),
         Kind("node", "/api/v1/nodes", normalise.node, Router.node),
+        *workloads,
         Kind("pod", "/api/v1/pods", normalise.pod, Router.pod),
     )

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 import uvloop
+from sluice.applications import listed_as
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
@@ -44,7 +45,8 @@ class Watcher:
     def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
         cells = tuple(settings.cells)
         clock = Clock()
-        router = Router(cells)
+        kinds = watched_kinds(settings.managed_selector, settings.applications, settings.application_selector)
+        router = Router(cells, ("pod", *map(listed_as, settings.applications)))
         self._publisher = Publisher(
             writer,
             topic=settings.events_topic,
@@ -69,6 +71,7 @@ class Watcher:
             kind.type: Reflector(
                 kind.type,
                 kind.path,
+                optional=kind.optional,
                 cluster=cluster,
                 observer=Intake(
                     kind,
@@ -83,7 +86,7 @@ class Watcher:
                 ),
                 random=Random(),
             )
-            for kind in watched_kinds(settings.managed_selector)
+            for kind in kinds
         }
         metrics.UNACKNOWLEDGED.set_function(lambda: self._publisher.unacknowledged)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypedDict
 
+from sluice.applications import ApplicationKind
 from sluice.crds import CrdError, parse_queue, parse_resource_pool
 from sluice.crds.facts import queue_facts
 from sluice.events import (
@@ -24,9 +25,14 @@ from sluice.events import (
     PriorityClassEvent,
     QueueEvent,
     QueueFacts,
+    WorkloadEvent,
+    WorkloadFacts,
 )
-from sluice.vocabulary import DECISION_ANNOTATION, GATE, QUEUE_LABEL
+from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
+from sluice_watcher.applications.fields import ApplicationError, count_of
+from sluice_watcher.applications.kinds import leads_to, member_of, read_application
+from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object, amounts, effective_requests
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
@@ -70,17 +76,23 @@ def _identity(seen: Sighting) -> _Identity:
 
 def pod(seen: Sighting) -> PodEvent:
     metadata, spec = seen.object["metadata"], seen.object["spec"]
+    annotations = metadata.get("annotations") or {}
+    member = member_of(seen.object)
     facts = PodFacts(
         requests=effective_requests(seen.object),
         created_ms=_milliseconds(metadata["creationTimestamp"]),
         queue=_labels(seen.object).get(QUEUE_LABEL, ""),
         priority=spec.get("priority") or 0,
         gated=_is_gated(seen.object),
-        decision=(metadata.get("annotations") or {}).get(DECISION_ANNOTATION, ""),
+        decision=annotations.get(DECISION_ANNOTATION, ""),
         node=spec.get("nodeName", ""),
         node_selector=spec.get("nodeSelector") or {},
         phase=seen.object["status"].get("phase", "Pending"),
         deleting="deletionTimestamp" in metadata,
+        owner=leads_to(seen.object),
+        workload=member.named if member else "",
+        pod_set=member.pod_set if member else "",
+        group_size=_group_size(annotations),
     )
     return PodEvent(**_identity(seen), pod=facts)
 
@@ -99,6 +111,11 @@ def unmanaged_by_nature(pod: Object) -> bool:
         owner["kind"] == "DaemonSet" and owner.get("controller")
         for owner in metadata.get("ownerReferences") or ()
     )
+
+
+def _group_size(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(POD_GROUP_SIZE_ANNOTATION, "0")
+    return count_of(text, f"metadata.annotations.{POD_GROUP_SIZE_ANNOTATION}")
 
 
 def _is_gated(pod: Object) -> bool:
@@ -138,6 +155,21 @@ def queue(seen: Sighting) -> QueueEvent:
 
 def pool(seen: Sighting) -> PoolEvent:
     return PoolEvent(**_identity(seen), pool=_pool_facts(seen.object))
+
+
+def application(
+    seen: Sighting, *, kind: ApplicationKind, selector: Mapping[str, str], overheads: Overheads
+) -> WorkloadEvent:
+    """An application that the selector leaves out is as good as gone: its pods stand for themselves."""
+    identity = _identity(seen)
+    if not selector.items() <= _labels(seen.object).items():
+        identity["change"] = "DELETED"
+    created_ms = _milliseconds(seen.object["metadata"]["creationTimestamp"])
+    try:
+        facts = read_application(kind, seen.object, overheads, created_ms=created_ms)
+    except ApplicationError as error:
+        facts = WorkloadFacts(kind=kind.kind, pod_sets=(), created_ms=created_ms, problem=str(error))
+    return WorkloadEvent(**identity, workload=facts)
 
 
 def _queue_facts(queue: Object) -> QueueFacts:

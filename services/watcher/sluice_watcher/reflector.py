@@ -36,6 +36,10 @@ WATCH_SECONDS: Final = (240, 360)
 #: A server sends a bookmark a minute, and the first within two: longer silence is a connection that only we
 #: believe in. It is shorter than the watch itself, so that what a half-open socket hides is not hidden long.
 SILENCE_S: Final = 150.0
+#: As of this version a kind is absent that nobody has installed: no object can be newer.
+ABSENT_VERSION: Final = 2**63 - 1
+#: Between two looks whether such a kind has been installed since.
+ABSENT_PAUSE_S: Final = 30.0
 #: Answers to a watch that say nothing about where it may go on.
 BUSY: Final = (429, 502, 503)
 
@@ -61,6 +65,7 @@ class Reflector:
         kind: str,
         path: str,
         *,
+        optional: bool = False,
         cluster: Cluster,
         observer: Observer,
         random: Random,
@@ -68,6 +73,7 @@ class Reflector:
     ) -> None:
         self._kind = kind
         self._path = path
+        self._optional = optional
         self._cluster = cluster
         self._observer = observer
         self._random = random
@@ -75,8 +81,9 @@ class Reflector:
         self._backoff = Backoff(random)
         self._version = ""
         self._reason: str | None = "start"  # why to list; None: there is no need
+        self._absent = False  # it has been told that nobody has installed this kind
         self._requests: dict[str, int] = {}  # cell → the RESYNC decision to be answered
-        self._following: asyncio.Timeout | None = None
+        self._interruptible: asyncio.Timeout | None = None
         self._complaint = ""
         self._heard_at = time.monotonic()
         metrics.WATCH_AGE.labels(kind).set_function(lambda: time.monotonic() - self._heard_at)
@@ -88,15 +95,20 @@ class Reflector:
         self._reason = reason
         if cell:
             self._requests[cell] = request
-        if self._following is not None:
-            self._following.reschedule(0)  # long past: ends it at once
-            self._following = None
+        if self._interruptible is not None:
+            self._interruptible.reschedule(0)  # long past: ends it at once
+            self._interruptible = None
 
     async def run(self) -> None:
         while True:
             try:
                 await self._list()
-                await self._follow()
+                await self._until_asked(self._follow())
+            except NotServed as error:
+                if self._optional and (self._requests or not self._absent):
+                    await self._tell_absent(error)
+                self._reason = self._reason or _label(error)
+                await self._until_asked(self._pause(error, ABSENT_PAUSE_S if self._absent else 0))
             except (Refused, Unreachable) as error:
                 self._reason = self._reason or _label(error)
                 await self._pause(error)
@@ -117,6 +129,23 @@ class Reflector:
         self._observer.end(int(version), requests)
         await self._observer.flushed()
         self._version = version
+        self._answered(requests)
+        self._absent = False
+
+    async def _tell_absent(self, error: NotServed) -> None:
+        """Nobody has installed this kind: there is nothing of it, and nobody need wait for it. Should it be
+        installed later, the list that then goes through finds what there is."""
+        if not self._absent:
+            log.info("%s: not installed; looking again every %.0f s", self._path, ABSENT_PAUSE_S)
+            self._complaint = str(error)
+        requests = dict(self._requests)
+        self._observer.begin(ABSENT_VERSION, requests)
+        self._observer.end(ABSENT_VERSION, requests)
+        await self._observer.flushed()
+        self._answered(requests)
+        self._absent = True
+
+    def _answered(self, requests: dict[str, int]) -> None:
         self._requests = dict(self._requests.items() - requests.items())
         self.synced.set()
 
@@ -127,14 +156,18 @@ class Reflector:
 
     async def _follow(self) -> None:
         """Watch for as long as the server can go on from where we are and nobody asks for a list."""
+        while self._reason is None:
+            await self._watch_once()
+
+    async def _until_asked(self, activity: Awaitable[None]) -> None:
+        """Go on with something until it ends or somebody asks for a list."""
         try:
-            async with asyncio.timeout(None) as self._following:
-                while self._reason is None:
-                    await self._watch_once()
+            async with asyncio.timeout(None) as self._interruptible:
+                await activity
         except TimeoutError:
             pass  # relist() asked
         finally:
-            self._following = None
+            self._interruptible = None
 
     async def _watch_once(self) -> None:
         try:
@@ -184,12 +217,12 @@ class Reflector:
             log.info("%s: the API server answers again", self._path)
             self._complaint = ""
 
-    async def _pause(self, error: Refused | Unreachable) -> None:
+    async def _pause(self, error: Refused | Unreachable, at_least_s: float = 0) -> None:
         metrics.ERRORS.labels(self._kind, _label(error)).inc()
         if str(error) != self._complaint:  # a long outage is told once
             self._complaint = str(error)
             log.warning("%s: %s; trying again until it works", self._path, error)
-        await self._sleep(self._backoff.delay_s(getattr(error, "retry_after_s", None)))
+        await self._sleep(self._backoff.delay_s(getattr(error, "retry_after_s", None) or at_least_s))
 
 
 def _label(error: Refused | Unreachable) -> str:

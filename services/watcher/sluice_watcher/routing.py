@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from sluice.applications import BY_HAND
 from sluice.events import (
     NamespaceEvent,
     NodeEvent,
@@ -29,6 +30,7 @@ from sluice.events import (
     PoolFacts,
     QueueEvent,
     QueueFacts,
+    WorkloadEvent,
 )
 from sluice.vocabulary import DEFAULT_CELL
 
@@ -67,15 +69,17 @@ class Known(dict[str, V], Generic[V]):
 class Router:
     """Learns routes from the records themselves, and keeps names and labels only."""
 
-    def __init__(self, cells: Iterable[str]) -> None:
+    def __init__(self, cells: Iterable[str], routed_by_namespace: Iterable[str] = ("pod",)) -> None:
         self.cells: Cells = tuple(cells)
+        self._routed_by_namespace = tuple(routed_by_namespace)
         self._first = self.cells[0]
         self._namespaces = Known[NamespaceEvent]()
         self._queues = Known[QueueFacts]()
         self._pools = Known[PoolFacts]()
         self._pool_of_node = Known[str]()  # empty: in none
         self._unmanaged = UnmanagedPods()
-        self._cell_of_pods: dict[str, str] = {}  # namespace → where its pods have gone; empty: nowhere
+        #: Namespace → where what is in it has gone; empty: nowhere.
+        self._cell_of_contents: dict[str, str] = {}
         self._stale: set[str] = set()
         self._by_kind: dict[str, Relisted] = {
             "namespace": self._namespaces,
@@ -93,7 +97,7 @@ class Router:
     def end(self, kind: str) -> None:
         if kind in self._by_kind:
             self._by_kind[kind].end()
-        self._reroute_pods(self._cell_of_pods)
+        self._reroute(self._cell_of_contents)
 
     def take_stale(self) -> set[str]:
         """Kinds that must be listed again, each told once."""
@@ -114,7 +118,7 @@ class Router:
         # The binding outlives its namespace: the other watch may still bring its last pods' ends.
         if event.change != "DELETED":
             self._namespaces[event.name] = event
-            self._reroute_pods({event.name} & self._cell_of_pods.keys())
+            self._reroute({event.name} & self._cell_of_contents.keys())
         return self.cells
 
     def queue(self, event: QueueEvent, seen: Sighting) -> Cells:
@@ -122,7 +126,7 @@ class Router:
             self._queues.pop(event.name, None)
         else:
             self._queues[event.name] = event.queue
-        self._reroute_pods(self._cell_of_pods)
+        self._reroute(self._cell_of_contents)
         return self.cells
 
     def pool(self, event: PoolEvent, seen: Sighting) -> Cells:
@@ -147,9 +151,7 @@ class Router:
         return (cell,) if cell else ()
 
     def pod(self, event: PodEvent, seen: Sighting) -> Cells:
-        cell = self._cell_of_pods.get(event.namespace)
-        if cell is None:
-            cell = self._cell_of_pods[event.namespace] = self._cell_of_namespace(event.namespace)
+        cell = self._cell_of(event)
         if cell and not unmanaged_by_nature(seen.object):
             self._unmanaged.drop(event.uid)  # its namespace may have been bound a moment ago
             return (cell,)
@@ -159,14 +161,26 @@ class Router:
             self._unmanaged.drop(event.uid)
         return ()
 
+    def workload(self, event: WorkloadEvent, seen: Sighting) -> Cells:
+        if event.workload.kind == BY_HAND and event.workload.controller:
+            return ()  # not written by hand: it shows what is known of its application
+        cell = self._cell_of(event)
+        return (cell,) if cell else ()
+
     # ------------------------------------------------------------------------------------------------------
 
-    def _reroute_pods(self, namespaces: Iterable[str]) -> None:
+    def _cell_of(self, event: PodEvent | WorkloadEvent) -> str:
+        cell = self._cell_of_contents.get(event.namespace)
+        if cell is None:
+            cell = self._cell_of_contents[event.namespace] = self._cell_of_namespace(event.namespace)
+        return cell
+
+    def _reroute(self, namespaces: Iterable[str]) -> None:
         for namespace in namespaces:
             cell = self._cell_of_namespace(namespace)
-            if cell != self._cell_of_pods[namespace]:
-                self._cell_of_pods[namespace] = cell
-                self._stale.add("pod")
+            if cell != self._cell_of_contents[namespace]:
+                self._cell_of_contents[namespace] = cell
+                self._stale.update(self._routed_by_namespace)
 
     def _cell_of_namespace(self, name: str) -> str:
         """Empty: it is not bound."""

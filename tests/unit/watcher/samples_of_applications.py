@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sluice_watcher.applications.kinds import KINDS, Application, read_application
+from sluice.applications import APPLICATION_KINDS
+from sluice.events import WorkloadFacts
+from sluice_watcher.applications.kinds import read_application
 
 Json = dict[str, Any]
 MI = 2**20
@@ -97,8 +99,8 @@ def _application(kind: str, spec: Json) -> Json:
     }
 
 
-def read(application: Json, **overheads: dict[str, int]) -> Application:
-    return read_application(KINDS[application["kind"]], application, overheads)
+def read(application: Json, **overheads: dict[str, int]) -> WorkloadFacts:
+    return read_application(APPLICATION_KINDS[application["kind"]], application, overheads, created_ms=0)
 
 
 def counts(application: Json) -> dict[str, tuple[int, int, int | None]]:

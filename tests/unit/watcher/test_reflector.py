@@ -13,7 +13,7 @@ from fakes.cluster import FakeCluster
 from prometheus_client import REGISTRY
 from sluice.events import Change
 from sluice_watcher.kube import Gone, Refused, Unreachable
-from sluice_watcher.reflector import PAGE_SIZE, Reflector
+from sluice_watcher.reflector import ABSENT_PAUSE_S, ABSENT_VERSION, PAGE_SIZE, Reflector
 
 PODS = "/api/v1/pods"
 
@@ -68,8 +68,17 @@ class World:
         self.cluster = FakeCluster(PODS)
         self.observer = Recorder()
         self.naps: list[float] = []
-        self.reflector = Reflector(
-            "pod", PODS, cluster=self.cluster, observer=self.observer, random=Random(1), sleep=self._sleep
+        self.reflector = self.make_reflector()
+
+    def make_reflector(self, *, optional: bool = False) -> Reflector:
+        return Reflector(
+            "pod",
+            PODS,
+            optional=optional,
+            cluster=self.cluster,
+            observer=self.observer,
+            random=Random(1),
+            sleep=self._sleep,
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -369,3 +378,64 @@ async def test_a_list_asked_for_while_waiting_to_try_again(world: World) -> None
         world.put("a")
         await world.settle()
         assert world.is_up_to_date
+
+
+async def test_a_kind_that_nobody_has_installed_is_empty_until_somebody_does(world: World) -> None:
+    world.cluster = FakeCluster()
+    world.reflector = world.make_reflector(optional=True)
+    async with world.reflecting():
+        assert world.observer.marks == [("BEGIN", ABSENT_VERSION, {}), ("END", ABSENT_VERSION, {})]
+        assert world.reflector.synced.is_set()
+        world.reflector.relist("resync", cell="one", request=7)
+        await world.settle()
+        assert world.observer.marks[2:] == [
+            ("BEGIN", ABSENT_VERSION, {"one": 7}),
+            ("END", ABSENT_VERSION, {"one": 7}),
+        ]
+        assert min(world.naps[1:]) >= ABSENT_PAUSE_S
+        world.cluster.serve(PODS)
+        world.put("a")
+        await world.settle(lambda: world.is_up_to_date)
+    assert world.observer.told[-3:] == ["BEGIN", "a", "END"]
+
+
+async def test_a_kind_that_is_uninstalled_leaves_nothing_behind(world: World) -> None:
+    world.reflector = world.make_reflector(optional=True)
+    world.put("a")
+    async with world.reflecting():
+        world.cluster.withdraw(PODS)
+        world.cluster.break_off(PODS)
+        await world.settle(lambda: not world.observer.objects)
+    assert world.observer.marks[-1] == ("END", ABSENT_VERSION, {})
+
+
+async def test_a_kind_that_has_to_be_there_is_waited_for(world: World) -> None:
+    world.cluster = FakeCluster()
+    world.reflector = world.make_reflector()
+    async with world.reflecting():
+        assert not world.reflector.synced.is_set()
+        assert world.observer.marks == []
+
+
+async def test_a_list_that_is_asked_for_cuts_a_pause_short(world: World) -> None:
+    pausing = asyncio.Event()
+
+    async def sleep_for_ever(seconds: float) -> None:
+        pausing.set()
+        await asyncio.Event().wait()
+
+    world.cluster = FakeCluster()
+    world.reflector = Reflector(
+        "pod",
+        PODS,
+        optional=True,
+        cluster=world.cluster,
+        observer=world.observer,
+        random=Random(1),
+        sleep=sleep_for_ever,
+    )
+    async with world.reflecting():
+        await pausing.wait()
+        world.reflector.relist("resync", cell="one", request=7)
+        await world.settle()
+    assert world.observer.marks[-1] == ("END", ABSENT_VERSION, {"one": 7})

@@ -12,13 +12,15 @@ import pytest
 from fakes.cluster import FakeCluster
 from fakes.log import FakeLog
 from samples_of_objects import container
-from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent
+from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent, WorkloadEvent
 from sluice.settings import Settings
 from sluice_watcher import publisher
 from sluice_watcher.kinds import watched_kinds
 from sluice_watcher.main import Watcher
 
-PATHS = {kind.type: kind.path for kind in watched_kinds({})}
+KINDS = watched_kinds({}, Settings().applications)
+PATHS = {kind.type: kind.path for kind in KINDS}
+APPLICATIONS = [kind.type for kind in KINDS if kind.optional]
 MANAGED = {"sluice.dev/managed": "true"}
 
 
@@ -46,6 +48,16 @@ class World:
     def put_pod(self, name: str, namespace: str, *, node: str = "", requests: str = "1") -> None:
         spec = {"containers": [container(cpu=requests)], "nodeName": node}
         self.put("pod", name, namespace, spec=spec, status={"phase": "Running"})
+
+    def put_job(
+        self, name: str, namespace: str, *, suspend: bool = False, cpu: str = "1", **labels: str
+    ) -> None:
+        spec = {
+            "suspend": suspend,
+            "parallelism": 3,
+            "template": {"spec": {"containers": [container(cpu=cpu)]}},
+        }
+        self.put("workload/Job", name, namespace, metadata={"labels": labels}, spec=spec)
 
     def put_node(self, name: str, **labels: str) -> None:
         self.put("node", name, metadata={"labels": labels}, spec={}, status={"allocatable": {"cpu": "4"}})
@@ -80,7 +92,7 @@ def in_words(event: Event, kinds: Iterable[str]) -> str:
     match event:
         case SyncEvent() if event.kind in kinds:
             return event.phase
-        case ObjectEvent() if event.type in kinds:
+        case ObjectEvent() if event.listed_as in kinds:
             return f"{event.change} {event.name}"
         case _:
             return ""
@@ -131,7 +143,67 @@ async def test_it_is_unready_until_what_is_missing_is_there(world: World) -> Non
     world.cluster = FakeCluster(*(path for kind, path in PATHS.items() if kind not in ("queue", "pod")))
     world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
     async with world.watching():
-        assert world.watcher.unready().endswith("yet: queue, resourcepool, priorityclass, node, pod")
+        missing = ", ".join(["queue", "resourcepool", "priorityclass", "node", *APPLICATIONS, "pod"])
+        assert world.watcher.unready().endswith(f"yet: {missing}")
+
+
+async def test_applications_go_where_their_namespace_goes_if_their_kind_is_configured(world: World) -> None:
+    world.settings = Settings(cluster="east", cells={"one": 0, "two": 3}, applications=("Job",))
+    world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
+    world.put_job("nightly", "team-b")
+    world.put("workload/RayCluster", "ray", "team-b")
+    async with world.watching():
+        assert world.told("two", *APPLICATIONS) == ["BEGIN", "ADDED nightly", "END"]
+        assert world.told("one", *APPLICATIONS) == ["BEGIN", "END"]
+        [job] = [event for event in world.events("two") if isinstance(event, WorkloadEvent)]
+        assert (job.workload.kind, job.workload.pod_sets[0].count) == ("Job", 3)
+        world.put_job("nightly", "team-b", suspend=True)
+        await world.settle()
+        assert world.told("two", "workload/Job")[-1] == "MODIFIED nightly"
+
+
+async def test_what_the_selector_leaves_out_is_no_application(world: World) -> None:
+    world.settings = world.settings.model_copy(update={"application_selector": {"through": "sluice"}})
+    world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
+    async with world.watching():
+        world.put_job("in", "team-a", through="sluice")
+        world.put_job("in", "team-a")
+        await world.settle()
+        assert world.told("one", "workload/Job") == ["BEGIN", "END", "ADDED in", "DELETED in"]
+
+
+async def test_a_workload_that_shows_an_application_is_none_itself(world: World) -> None:
+    job = {"kind": "Job", "name": "nightly", "uid": "j", "controller": True}
+    spec = {"podSets": [{"name": "main", "count": 2, "requests": {"cpu": "1"}}]}
+    kind = "workload/DynamicWorkload"
+    async with world.watching():
+        world.put(kind, "shown", "team-a", spec=spec, metadata={"ownerReferences": [job]})
+        world.put(kind, "by-hand", "team-a", spec=spec)
+        await world.settle()
+        assert world.told("one", kind) == ["BEGIN", "END", "ADDED by-hand"]
+
+
+async def test_an_application_that_makes_no_sense_says_why_and_the_rest_goes_on(world: World) -> None:
+    async with world.watching():
+        world.put_job("odd", "team-a", cpu="a lot")
+        world.put_job("fine", "team-a")
+        await world.settle()
+        odd, fine = (e.workload for e in world.events("one") if isinstance(e, WorkloadEvent))
+        assert "spec.template.spec.containers[0].resources.requests.cpu" in odd.problem
+        assert fine.problem == ""
+
+
+async def test_an_absent_kind_of_applications_holds_nothing_up_and_may_come_later(world: World) -> None:
+    ray = PATHS["workload/RayCluster"]
+    world.cluster = FakeCluster(*(path for path in PATHS.values() if path != ray))
+    world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
+    async with world.watching():
+        assert world.watcher.unready() == ""
+        assert world.told("one", "workload/RayCluster") == ["BEGIN", "END"]
+        world.watcher.relist_all("one", 42)
+        await world.settle()
+        marks = [e for e in world.events("one") if isinstance(e, SyncEvent) and e.request == 42]
+        assert {mark.kind for mark in marks} == set(PATHS)
 
 
 async def test_it_is_unready_until_kafka_has_acknowledged(world: World) -> None:
@@ -161,7 +233,7 @@ async def test_pods_of_a_namespace_that_is_no_longer_bound_end(world: World) -> 
         world.put_namespace("team-a")
         await world.settle()
         assert world.told("one", "pod") == ["BEGIN", "END"]
-        [sum] = [e for e in world.events("one") if isinstance(e, UnmanagedEvent)]
+        [*_, sum] = [e for e in world.events("one") if isinstance(e, UnmanagedEvent)]
         assert (sum.pool, sum.pods, sum.requests) == ("pool-a", 1, {"cpu": 1000, "pods": 1})
 
 

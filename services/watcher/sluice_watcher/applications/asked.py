@@ -27,8 +27,10 @@ class Asked:
     parts: tuple[Part, ...]
     suspended: bool
     finished: bool
+    priority: int = 0
     priority_class: str = ""  # empty: that of the first part whose template names one
     suspendable: bool = True  # else its pods' gates hold it back
+    replaces_failed: bool = False  # a pod that fails is replaced in its place
 
 
 def one(name: str, template: Template) -> Part:

@@ -11,7 +11,7 @@ from typing import Final
 
 from sluice_watcher.applications.asked import Asked, Part, min_count, one
 from sluice_watcher.applications.fields import Fields
-from sluice_watcher.applications.owners import Chain, Member, named
+from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import read_pod_spec
 
 SCHEDULER: Final = "scheduler"
@@ -55,13 +55,10 @@ def _cluster(application: Fields, spec: Fields) -> tuple[Part, ...]:
     return (one(SCHEDULER, read_pod_spec(spec.at("scheduler", "spec"))), workers)
 
 
-def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
-    """A DaskJob's cluster bears the job's name, and its pods belong to the job."""
+def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:
+    """A DaskJob's cluster bears the job's name and is controlled by it, so its pods belong to the job."""
     component, cluster = labels.get(COMPONENT_LABEL), labels.get(CLUSTER_LABEL)
     if component not in _POD_SETS or not cluster:
         return None
     pod_set = _POD_SETS[component]
-    owner = named(chain, "DaskJob") or named(chain, "DaskCluster")
-    if owner is not None:
-        return Member(kind=owner.kind, name=owner.name, uid=owner.uid, pod_set=pod_set)
-    return Member(kind="DaskJob" if pod_set == RUNNER else "DaskCluster", name=cluster, pod_set=pod_set)
+    return Member(pod_set=pod_set, named=f"{'DaskJob' if pod_set == RUNNER else 'DaskCluster'}/{cluster}")

@@ -88,6 +88,15 @@ class Fields:
             raise not_a_count(self.path_of(name), value)
         return value
 
+    def whole(self, name: str, default: int) -> int:
+        """A whole number, also one below zero."""
+        value = self._values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ApplicationError(self.path_of(name), f"{value!r} is no whole number: write one")
+        return value
+
     def amounts(self) -> Resources:
         """Quantities by resource, in base units."""
         return {name: amount(name, self.text(name), self.path_of(name)) for name in self._values}

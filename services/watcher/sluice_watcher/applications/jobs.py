@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_watcher.applications.asked import Asked, Part, has_condition, min_count
 from sluice_watcher.applications.fields import Fields
-from sluice_watcher.applications.owners import Chain, Member
+from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import read_template
 
 PODS: Final = "main"
@@ -37,10 +37,9 @@ def asked(job: Fields) -> Asked:
         ),
         suspended=spec.flag("suspend"),
         finished=has_condition(job, "Complete", "Failed"),
+        replaces_failed=True,
     )
 
 
-def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
-    if not chain or chain[0].kind != "Job":
-        return None
-    return Member(kind="Job", name=chain[0].name, uid=chain[0].uid, pod_set=PODS)
+def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:
+    return Member(pod_set=PODS) if owner and owner.kind == "Job" else None

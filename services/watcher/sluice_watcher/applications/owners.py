@@ -1,15 +1,15 @@
-"""Whose a pod is: what controls it, what controls that, and so on."""
+"""Whose a pod is, as far as it can say so itself.
+
+Its controller leads to its application, or its controller's controller does: the core follows them by uid, so
+nothing has to be seen in any order. Where none leads there, labels name an application. They can be written
+by whoever creates pods, but only ever charge another application of the same namespace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
 
 from sluice_watcher.requests import Object
-
-#: Deployment → ReplicaSet → pod is the longest way to an application; a longer one is a circle.
-CHAIN_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Which application a pod belongs to, and as what."""
+    """As what a pod belongs to its application."""
 
-    kind: str
-    name: str
-    pod_set: str  # empty: in none of them, such as a cleaner that comes when all others are gone
-    uid: str = ""  # of the application; empty where only labels say so
-
-
-#: From what controls a pod upwards.
-Chain: TypeAlias = tuple[Owner, ...]
-#: uid → what controls the object of that uid. An object that is not in it is not known to exist.
-Controllers: TypeAlias = Mapping[str, Owner | None]
+    pod_set: str
+    named: str = ""  # the application by its labels, as kind/name; empty: only controllers know
 
 
 def controller(owned: Object) -> Owner | None:
@@ -40,17 +32,3 @@ def controller(owned: Object) -> Owner | None:
         if reference.get("controller"):
             return Owner(reference["kind"], reference["name"], reference["uid"])
     return None
-
-
-def chain_of(pod: Object, controllers: Controllers) -> Chain:
-    """Each is verified by its uid, but the last: what controls an object nobody has seen is not known."""
-    chain: list[Owner] = []
-    above = controller(pod)
-    while above is not None and len(chain) < CHAIN_MAX:
-        chain.append(above)
-        above = controllers.get(above.uid)
-    return tuple(chain)
-
-
-def named(chain: Chain, kind: str) -> Owner | None:
-    return next((owner for owner in chain if owner.kind == kind), None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sluice_watcher.applications.asked import Asked, Part, bounded, one
 from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields
-from sluice_watcher.applications.owners import Chain, Member, named
+from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import Template, read_template
 
 HEAD: Final = "head"
@@ -102,14 +102,9 @@ def _submitter(spec: Fields) -> Template:
     return Template(containers=(Fields(default),))
 
 
-def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
-    """A cluster's pods belong to its RayJob, if one controls it: the cluster itself is not admitted then."""
-    cluster, job = named(chain, "RayCluster"), named(chain, "RayJob")
-    if cluster is None:
-        if job is None:
-            return None
-        return Member(kind=job.kind, name=job.name, uid=job.uid, pod_set=SUBMITTER)
-    owner = job or cluster
+def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:
+    """A cluster's pods belong to its RayJob, if one controls it: that is for those to know who see both."""
     kind = labels.get(TYPE_LABEL)
-    pod_set = HEAD if kind == "head" else labels.get(GROUP_LABEL, "") if kind == "worker" else ""
-    return Member(kind=owner.kind, name=owner.name, uid=owner.uid, pod_set=pod_set)
+    if owner is None or owner.kind != "RayCluster":
+        return None
+    return Member(pod_set=HEAD if kind == "head" else labels.get(GROUP_LABEL, "") if kind == "worker" else "")

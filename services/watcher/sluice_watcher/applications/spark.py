@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from sluice.applications import WITHOUT_OPERATOR
+
 from sluice_watcher.applications.asked import Asked, Part, bounded, min_count, one
 from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields, amount, count_of
-from sluice_watcher.applications.owners import Chain, Member, named
+from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import Template, read_partial
 
 DRIVER: Final = "driver"
@@ -27,8 +29,6 @@ ROLE_LABEL: Final = "spark-role"
 PROFILE_LABEL: Final = "spark-exec-resourceprofile-id"
 #: Of a SparkApplication.
 NAME_LABEL: Final = "sparkoperator.k8s.io/app-name"
-#: What an application is called that no operator has started: there is no object but its pods.
-WITHOUT_OPERATOR: Final = "SparkDriver"
 
 _JVM_FACTOR: Final = "0.1"
 _OTHER_FACTOR: Final = "0.4"  # of Python and R, which use more beside the heap
@@ -263,17 +263,17 @@ def _mebibytes(setting: _Setting, *, unit: str = "m") -> int:
     return int(match[1]) * scale // _MIB
 
 
-def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
+def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:
     """An executor's controller is its driver, if that is a pod; the driver's is the SparkApplication."""
     role = labels.get(ROLE_LABEL)
     if role not in (DRIVER, EXECUTOR) or SELECTOR_LABEL not in labels:
         return None
-    owner = named(chain, "SparkApplication")
-    if owner is not None:
-        return Member(kind=owner.kind, name=owner.name, uid=owner.uid, pod_set=_pod_set(labels))
-    if NAME_LABEL in labels:
-        return Member(kind="SparkApplication", name=labels[NAME_LABEL], pod_set=_pod_set(labels))
-    return Member(kind=WITHOUT_OPERATOR, name=labels[SELECTOR_LABEL], pod_set=_pod_set(labels))
+    named = (
+        f"SparkApplication/{labels[NAME_LABEL]}"
+        if NAME_LABEL in labels
+        else f"{WITHOUT_OPERATOR}/{labels[SELECTOR_LABEL]}"
+    )
+    return Member(pod_set=_pod_set(labels), named=named)
 
 
 def _pod_set(labels: Mapping[str, str]) -> str:

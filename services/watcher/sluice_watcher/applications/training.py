@@ -8,7 +8,7 @@ from typing import Final
 
 from sluice_watcher.applications.asked import Asked, Part, has_condition
 from sluice_watcher.applications.fields import ApplicationError, Fields
-from sluice_watcher.applications.owners import Chain, Member
+from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import read_template
 
 REPLICAS: Final = {"PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs"}
@@ -57,8 +57,7 @@ def _part(name: str, replicas: Fields, elastic: Fields) -> Part:
     )
 
 
-def member(labels: Mapping[str, str], chain: Chain) -> Member | None:
-    if not chain or chain[0].kind not in REPLICAS:
+def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:
+    if owner is None or owner.kind not in REPLICAS:
         return None
-    owner = chain[0]
-    return Member(kind=owner.kind, name=owner.name, uid=owner.uid, pod_set=labels.get(TYPE_LABEL, "").lower())
+    return Member(pod_set=labels.get(TYPE_LABEL, "").lower())
