@@ -7,9 +7,12 @@ replay under another epoch gives the same bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
+from sluice.applications import BY_HAND
 from sluice.values import Resources
+
+WorkloadPhase: TypeAlias = Literal["Pending", "Running", "Growing", "Reclaiming", "Finished", "Failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,9 @@ class AdmitWorkload(ObjectDecision):
     queue: str
     pools: dict[str, str]  # by pod set
     reserved: dict[str, int]  # pods by pod set
+    application: str = BY_HAND  # its kind
+    suspendable: bool = False  # by its own field; else an annotation says that it is released
+    resource_version: int = 0  # as which it was seen
 
     @property
     def kind(self) -> str:
@@ -84,15 +90,71 @@ class AdmitWorkload(ObjectDecision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictWorkload(ObjectDecision):
-    """An application goes back to its queue as a whole; its pods are evicted by decisions of their own."""
+    """An application goes back to its queue as a whole. If nothing suspends it, or its operator takes longer
+    than until `deadline_ms`, its pods are evicted by decisions of their own."""
 
     type: ClassVar[str] = "evictworkload"
     queue: str
     deadline_ms: int
+    application: str = BY_HAND
+    suspendable: bool = False
+    resource_version: int = 0
 
     @property
     def kind(self) -> str:
         return "workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPodSet:
+    """A pod set as its DynamicWorkload shows it."""
+
+    name: str
+    count: int
+    min_count: int
+    max_count: int | None
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateWorkload(ObjectDecision):
+    """Make the DynamicWorkload that shows what is known of an application; `name` is its own."""
+
+    type: ClassVar[str] = "createworkload"
+    application: str  # the application's kind; `uid` is the application's too
+    application_name: str
+    queue: str
+    priority: int
+    priority_class: str
+    pod_sets: tuple[ShownPodSet, ...]
+
+    @property
+    def kind(self) -> str:
+        return "dynamicworkload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantedPods:
+    """How far a pod set is."""
+
+    name: str
+    desired: int
+    admitted: int
+    running: int
+    taken: int  # back from it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(ObjectDecision):
+    """Clean up what nobody is left to use: a pod behind its gate, or a DynamicWorkload whose application had
+    no object (then `uid` is what the application was called by)."""
+
+    type: ClassVar[str] = "delete"
+    about: Literal["pod", "dynamicworkload"]
+
+    @property
+    def kind(self) -> str:
+        return self.about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +218,23 @@ class ReportPool(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWorkload(ObjectDecision):
+    """A DynamicWorkload's status; `uid` is that of its application."""
+
+    type: ClassVar[str] = "reportworkload"
+    generation: int
+    phase: WorkloadPhase
+    pod_sets: tuple[GrantedPods, ...]
+    reclaimed: dict[str, int]  # pods by pod set that have succeeded and will not be replaced
+    why: str  # it waits, or was taken back; empty: neither
+    conditions: tuple[Condition, ...]
+
+    @property
+    def kind(self) -> str:
+        return "dynamicworkload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(ObjectDecision):
     """Tell the people who look at an object (as a Kubernetes Event) what is wrong and what to do."""
 
@@ -186,6 +265,9 @@ DECISION_TYPES: tuple[type[Decision], ...] = (
     Evict,
     AdmitWorkload,
     EvictWorkload,
+    CreateWorkload,
+    ReportWorkload,
+    Delete,
     LabelNamespace,
     ReportQueue,
     ReportPool,

@@ -106,6 +106,7 @@ class PodSetFacts:
     min_count: int  # admitted together with the other pod sets' minima, or not at all
     max_count: int | None = None
     completions: int | None = None  # pods that must succeed; absent: no finished pod is replaced
+    succeeded: int = 0  # pods that have, as far as the application counts them itself
     requests: Resources = field(default_factory=dict)
     node_selector: dict[str, str] = field(default_factory=dict)
 
@@ -119,12 +120,13 @@ class WorkloadFacts:
     queue: str = ""  # its own queue label; empty: its namespace's binding
     priority: int = 0
     finished: bool = False  # its application has ended: it holds and wants nothing
+    failed: bool = False  # and so it ended
     generation: int = 0
     problem: str = ""
     kind: str = BY_HAND
     priority_class: str = ""  # whose value goes before `priority`
-    suspended: bool = False
-    suspendable: bool = False  # else its pods' gates hold it back
+    released: bool = False  # nothing holds it back but its pods' gates
+    suspendable: bool = False  # by a field of its own; else it says in an annotation that it was released
     decision: str = ""  # `<epoch>.<seq>` of the decision that released or suspended it
     controller: str = ""  # uid of the application that controls it: its pods are charged to that one
     as_pod_set: str = ""  # which of the controller's pod sets its pods are; empty: what they say themselves

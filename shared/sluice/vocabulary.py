@@ -14,6 +14,8 @@ MANAGED_LABEL: Final = "sluice.dev/managed"
 QUEUE_LABEL: Final = "sluice.dev/queue"
 #: `<epoch>.<seq>` of the decision that an object carries; only the actuator may write it.
 DECISION_ANNOTATION: Final = "sluice.dev/decision"
+#: On an application that has no field to suspend it: whether it was released ("true").
+RELEASED_ANNOTATION: Final = "sluice.dev/released"
 #: On an application whose operator knows its size as one number: with how many pods it may start; the rest is
 #: growth, granted pod by pod.
 MIN_COUNT_ANNOTATION: Final = "sluice.dev/min-count"

@@ -7,21 +7,34 @@ object and says what became of the decision, or None when it has not been carrie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from sluice.applications import APPLICATION_KINDS, BY_HAND, ApplicationKind
 from sluice.decisions import (
     Admit,
+    AdmitWorkload,
+    CreateWorkload,
+    Delete,
     Evict,
+    EvictWorkload,
     LabelNamespace,
     Notice,
     ObjectDecision,
     ReportPool,
     ReportQueue,
+    ReportWorkload,
 )
 from sluice.events import Result
 from sluice.values import DecisionId
-from sluice.vocabulary import API_VERSION, DECISION_ANNOTATION, GATE, QUEUE_LABEL
+from sluice.vocabulary import (
+    API_VERSION,
+    DECISION_ANNOTATION,
+    GATE,
+    QUEUE_LABEL,
+    RELEASED_ANNOTATION,
+)
 
 from sluice_actuator.kube import (
     JSON_PATCH,
@@ -36,7 +49,7 @@ from sluice_actuator.kube import (
     pod_path,
     sluice_path,
 )
-from sluice_actuator.statuses import rfc3339, status_of
+from sluice_actuator.statuses import rfc3339, shown_pod_set, status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,7 @@ class Outcome:
     message: str = ""
 
 
+_WORKLOADS: Final = APPLICATION_KINDS[BY_HAND]
 GONE: Final = Outcome("Gone", "the object is gone, or another bears its name")
 
 
@@ -69,19 +83,31 @@ class Effects:
         self._versions: dict[str, str] = {}
 
     def of(self, decision: ObjectDecision, identity: DecisionId) -> Effect:
+        effect: Effect
         match decision:
             case Admit():
-                return AdmitEffect(self._cluster, decision, identity)
+                effect = AdmitEffect(self._cluster, decision, identity)
             case Evict():
-                return EvictEffect(self._cluster, decision)
+                effect = EvictEffect(self._cluster, decision)
             case LabelNamespace():
-                return LabelNamespaceEffect(self._cluster, decision, identity)
-            case ReportQueue() | ReportPool():
-                return ReportEffect(self._cluster, decision, identity, self._versions)
+                effect = LabelNamespaceEffect(self._cluster, decision, identity)
+            case AdmitWorkload() | EvictWorkload():
+                kind = APPLICATION_KINDS.get(decision.application)
+                if kind is None:
+                    effect = NoEffect(f"a {decision.application} has no object: its pods' gates hold it back")
+                else:
+                    effect = ReleaseEffect(self._cluster, decision, identity, kind, self._versions)
+            case CreateWorkload():
+                effect = CreateWorkloadEffect(self._cluster, decision, identity, self._versions)
+            case Delete():
+                effect = DeleteEffect(self._cluster, decision)
+            case ReportQueue() | ReportPool() | ReportWorkload():
+                effect = ReportEffect(self._cluster, decision, identity, self._versions)
             case Notice():
-                return NoticeEffect(self._cluster, decision, identity)
+                effect = NoticeEffect(self._cluster, decision, identity)
             case _:
                 raise TypeError(f"no effect is known for decisions of type {decision.type!r}")
+        return effect
 
 
 class AdmitEffect:
@@ -152,6 +178,173 @@ class EvictEffect:
         return None
 
 
+class NoEffect:
+    """A decision that stands in the log alone."""
+
+    blind = False
+    patient_until_ms = 0
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def write(self, now_ms: int) -> Answer:
+        raise AssertionError(f"nothing is to be written: {self._why}")
+
+    async def compare(self) -> Outcome | None:
+        return Outcome("AlreadyApplied", self._why)
+
+
+class ReleaseEffect:
+    """Release an application or suspend it, and write down who decided it: one merge patch.
+
+    An application that was released may be suspended again later, so a decision that is read once more must
+    not undo a later one: the precondition is the resourceVersion, first the one that the scheduler saw.
+    """
+
+    blind = True
+    patient_until_ms = 0
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        decision: AdmitWorkload | EvictWorkload,
+        identity: DecisionId,
+        kind: ApplicationKind,
+        versions: dict[str, str],
+    ) -> None:
+        self._cluster = cluster
+        self._decision = decision
+        self._identity = identity
+        self._kind = kind
+        self._versions = versions
+        self._path = kind.path(decision.namespace, decision.name)
+        self._version = str(decision.resource_version)
+
+    async def write(self, now_ms: int) -> Answer:
+        decision = self._decision
+        release = isinstance(decision, AdmitWorkload)
+        annotations = {DECISION_ANNOTATION: str(self._identity)}
+        patch: dict[str, Any] = {
+            "metadata": {
+                "uid": decision.uid,
+                "resourceVersion": self._version,
+                "annotations": annotations,
+            }
+        }
+        if decision.suspendable:
+            at = patch
+            for name in self._kind.suspend[:-1]:
+                at = at.setdefault(name, {})
+            at[self._kind.suspend[-1]] = not release
+        else:
+            annotations[RELEASED_ANNOTATION] = "true" if release else "false"
+        answer = await self._cluster.patch(self._path, patch, form=MERGE_PATCH)
+        if answer.ok and decision.application == BY_HAND:
+            self._versions[decision.uid] = answer.json()["metadata"]["resourceVersion"]
+        return answer
+
+    async def compare(self) -> Outcome | None:
+        found = await _read(self._cluster, self._path)
+        if found is None or found["metadata"]["uid"] != self._decision.uid:
+            return GONE
+        self._version = found["metadata"]["resourceVersion"]
+        carried = found["metadata"].get("annotations", {}).get(DECISION_ANNOTATION)
+        return _judge_carried(_carried(carried), self._identity)
+
+
+class CreateWorkloadEffect:
+    """Make the DynamicWorkload of an application, which controls it and takes it along when it goes."""
+
+    blind = True
+    patient_until_ms = 0
+
+    def __init__(
+        self, cluster: Cluster, decision: CreateWorkload, identity: DecisionId, versions: dict[str, str]
+    ) -> None:
+        self._cluster = cluster
+        self._decision = decision
+        self._identity = identity
+        self._versions = versions
+        self._path = _WORKLOADS.path(decision.namespace, decision.name)
+
+    async def write(self, now_ms: int) -> Answer:
+        decision = self._decision
+        kind = APPLICATION_KINDS.get(decision.application)
+        application = {
+            "apiVersion": kind.api_version if kind else "v1",
+            "kind": decision.application,
+            "name": decision.application_name,
+            "uid": decision.uid,
+        }
+        spec: dict[str, Any] = {
+            "application": application,
+            "podSets": [shown_pod_set(each) for each in decision.pod_sets],
+            "priority": decision.priority,
+        }
+        if decision.priority_class:
+            spec["priorityClassName"] = decision.priority_class
+        answer = await self._cluster.create(
+            self._path.rpartition("/")[0],
+            {
+                "apiVersion": API_VERSION,
+                "kind": BY_HAND,
+                "metadata": {
+                    "name": decision.name,
+                    "namespace": decision.namespace,
+                    "labels": {QUEUE_LABEL: decision.queue} if decision.queue else {},
+                    "annotations": {DECISION_ANNOTATION: str(self._identity)},
+                    "ownerReferences": [{**application, "controller": True}] if kind else [],
+                },
+                "spec": spec,
+            },
+        )
+        if answer.ok:
+            self._versions[decision.uid] = answer.json()["metadata"]["resourceVersion"]
+        return answer
+
+    async def compare(self) -> Outcome | None:
+        found = await _read(self._cluster, self._path)
+        if found is None:
+            return None
+        if found["spec"]["application"].get("uid") != self._decision.uid:
+            return Outcome("Conflict", f"there is a DynamicWorkload {self._decision.name} of something else")
+        self._versions[self._decision.uid] = found["metadata"]["resourceVersion"]
+        return Outcome("AlreadyApplied", "the DynamicWorkload is there")
+
+
+class DeleteEffect:
+    """Clean up an object, if it still is what it was."""
+
+    blind = False
+    patient_until_ms = 0
+
+    def __init__(self, cluster: Cluster, decision: Delete) -> None:
+        self._cluster = cluster
+        self._decision = decision
+        self._is_pod = decision.about == "pod"
+        path = pod_path if self._is_pod else _WORKLOADS.path
+        self._path = path(decision.namespace, decision.name)
+        self._uid = decision.uid
+
+    async def write(self, now_ms: int) -> Answer:
+        return await self._cluster.delete(self._path, uid=self._uid)
+
+    async def compare(self) -> Outcome | None:
+        found = await _read(self._cluster, self._path)
+        if found is None:
+            return GONE
+        if not self._is_pod:
+            self._uid = found["metadata"]["uid"]
+            return None if found["spec"]["application"].get("uid") == self._decision.uid else GONE
+        if found["metadata"]["uid"] != self._decision.uid:
+            return GONE
+        if "deletionTimestamp" in found["metadata"]:
+            return Outcome("AlreadyApplied", "the pod is being deleted")
+        if not any(gate["name"] == GATE for gate in found["spec"].get("schedulingGates", ())):
+            return Outcome("Conflict", "the pod's gate is open")
+        return None
+
+
 class LabelNamespaceEffect:
     """Bind a namespace, or unbind it. What was read must still stand: an administrator may be faster."""
 
@@ -184,7 +377,7 @@ class LabelNamespaceEffect:
 
 
 class ReportEffect:
-    """Replace the status of a Queue or ResourcePool, whole: a merge would keep amounts of pools long gone.
+    """Replace a status, whole: a merge would keep amounts of pools long gone.
 
     Reports must not overtake each other, and a status moves only with its spec and with reports, so the
     precondition is the resourceVersion. It is remembered from one report to the next, and stands for the uid
@@ -196,7 +389,7 @@ class ReportEffect:
     def __init__(
         self,
         cluster: Cluster,
-        decision: ReportQueue | ReportPool,
+        decision: ReportQueue | ReportPool | ReportWorkload,
         identity: DecisionId,
         versions: dict[str, str],
     ) -> None:
@@ -204,7 +397,11 @@ class ReportEffect:
         self._decision = decision
         self._identity = identity
         self._versions = versions
-        self._path = sluice_path(f"{decision.kind}s", decision.name)
+        self._path = (
+            _WORKLOADS.path(decision.namespace, decision.name)
+            if isinstance(decision, ReportWorkload)
+            else sluice_path(f"{decision.kind}s", decision.name)
+        )
         self.blind = decision.uid in versions
 
     async def write(self, now_ms: int) -> Answer:
@@ -214,7 +411,9 @@ class ReportEffect:
             {"op": "add", "path": "/status", "value": status_of(self._decision, self._identity)},
         ]
         answer = await self._cluster.patch(self._path + "/status", patch, form=JSON_PATCH)
-        if answer.ok:
+        if answer.ok and self._is_last:
+            del self._versions[uid]
+        elif answer.ok:
             self._versions[uid] = answer.json()["metadata"]["resourceVersion"]
         elif answer.status == 404:
             del self._versions[uid]
@@ -222,11 +421,22 @@ class ReportEffect:
 
     async def compare(self) -> Outcome | None:
         found = await _read(self._cluster, self._path)
-        if found is None or found["metadata"]["uid"] != self._decision.uid:
+        if found is None or not self._is_about(found):
             self._versions.pop(self._decision.uid, None)
             return GONE
         self._versions[self._decision.uid] = found["metadata"]["resourceVersion"]
         return _judge_carried(_carried(found.get("status", {}).get("decision")), self._identity)
+
+    @property
+    def _is_last(self) -> bool:
+        return isinstance(self._decision, ReportWorkload) and self._decision.phase in ("Finished", "Failed")
+
+    def _is_about(self, found: Mapping[str, Any]) -> bool:
+        """A DynamicWorkload that shows an application bears a uid of its own."""
+        uids = {found["metadata"]["uid"]}
+        if isinstance(self._decision, ReportWorkload):
+            uids.add(found["spec"]["application"].get("uid", ""))
+        return self._decision.uid in uids
 
 
 class NoticeEffect:

@@ -6,16 +6,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sluice.crds import Condition as ShownCondition
-from sluice.crds import QueueStatus, ResourcePoolStatus
-from sluice.decisions import Condition, ReportPool, ReportQueue
+from sluice.crds import (
+    DynamicWorkloadStatus,
+    PodSet,
+    PodSetCount,
+    PodSetStatus,
+    QueueStatus,
+    ResourcePoolStatus,
+)
+from sluice.decisions import Condition, ReportPool, ReportQueue, ReportWorkload, ShownPodSet
 from sluice.quantities import format_amount
 from sluice.values import DecisionId, Resources
 
 
-def status_of(decision: ReportQueue | ReportPool, identity: DecisionId) -> dict[str, Any]:
+def status_of(decision: ReportQueue | ReportPool | ReportWorkload, identity: DecisionId) -> dict[str, Any]:
     """The whole status that a report states."""
     conditions = [_condition(condition, decision.generation) for condition in decision.conditions]
-    status: QueueStatus | ResourcePoolStatus
+    status: QueueStatus | ResourcePoolStatus | DynamicWorkloadStatus
     if isinstance(decision, ReportQueue):
         status = QueueStatus(
             conditions=conditions,
@@ -29,6 +36,27 @@ def status_of(decision: ReportQueue | ReportPool, identity: DecisionId) -> dict[
             pending=decision.pending,
             running=decision.running,
         )
+    elif isinstance(decision, ReportWorkload):
+        status = DynamicWorkloadStatus(
+            conditions=conditions,
+            observed_generation=decision.generation,
+            decision=str(identity),
+            phase=decision.phase,
+            pod_sets=[
+                PodSetStatus(
+                    name=each.name,
+                    desired=each.desired,
+                    admitted=each.admitted,
+                    running=each.running,
+                    reclaimed=each.taken,
+                )
+                for each in decision.pod_sets
+            ],
+            reclaimed_pod_set_pods=[
+                PodSetCount(name=name, count=count) for name, count in decision.reclaimed.items()
+            ],
+            reason=decision.why or None,
+        )
     else:
         status = ResourcePoolStatus(
             conditions=conditions,
@@ -40,6 +68,19 @@ def status_of(decision: ReportQueue | ReportPool, identity: DecisionId) -> dict[
             unmanaged=_amounts(decision.unmanaged),
         )
     return status.model_dump(by_alias=True, exclude_none=True)
+
+
+def shown_pod_set(pod_set: ShownPodSet) -> dict[str, Any]:
+    """A pod set as a DynamicWorkload's spec has it."""
+    requests = {name: amount for name, amount in pod_set.requests.items() if name != "pods"}
+    shown = PodSet(
+        name=pod_set.name,
+        count=pod_set.count,
+        min_count=pod_set.min_count,
+        max_count=pod_set.max_count,
+        requests=_amounts(requests),
+    )
+    return shown.model_dump(by_alias=True, exclude_none=True)
 
 
 def rfc3339(time_ms: int) -> str:

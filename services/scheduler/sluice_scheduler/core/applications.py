@@ -13,6 +13,7 @@ from sluice.events import PodSetFacts
 
 from sluice_scheduler.core.claims import Claim, Cost, Part, Shape, cost_of, part
 from sluice_scheduler.core.entities import Pod, Workload
+from sluice_scheduler.core.kinship import controlled
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state import State
@@ -29,6 +30,11 @@ class PodSetBook:
         self.reserved = 0  # pods
         self.queue = ""
         self.cost: Cost = ()  # of one pod
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is any pod of it."""
+        return bool(self.holding or self.waiting)
 
 
 class Application:
@@ -51,14 +57,14 @@ class Application:
 
     def enter(self, pod: Pod) -> None:
         self.group_size = self.group_size or pod.facts.group_size
-        book = self.book(pod.facts.pod_set)
+        book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
-        elif pod.phase == "Waiting" and not pod.facts.deleting and not pod.problem:
+        elif pod.waits:
             book.waiting.add(pod.key)
 
     def leave(self, pod: Pod) -> None:
-        book = self.book(pod.facts.pod_set)
+        book = self.book(pod.pod_set)
         book.holding.discard(pod.key)
         book.waiting.discard(pod.key)
 
@@ -92,7 +98,7 @@ class Application:
             return
         for pod_set in self.workload.facts.pod_sets:
             book = self.book(pod_set.name)
-            missing = minimum_of(self.workload, pod_set) - len(book.holding)
+            missing = missing_of(self.workload, pod_set, len(book.holding))
             if missing > 0:
                 pool = self.workload.pools.get(pod_set.name, "")
                 book.queue = self.workload.queue
@@ -124,10 +130,12 @@ class Application:
         if workload is not None:
             if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
                 return None
+            if workload.retry_ms > state.cell.time_ms or controlled(state, workload):
+                return None
             return _gang(
                 self.claim_key,
                 queue=workload.queue,
-                priority=workload.facts.priority,
+                priority=workload.priority,
                 created_ms=workload.facts.created_ms,
                 names=(workload.namespace, workload.uid),
                 parts=parts_of(workload),
@@ -159,11 +167,33 @@ def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
     return max(0, min(pod_set.min_count, pod_set.count) - reclaimable(workload, pod_set))
 
 
+def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
+    """For how many pods that are not there something is reserved: the rest of the minimum, or the pods that
+    failed and will be replaced."""
+    kept = 0
+    if pod_set.completions is not None or not succeeded_of(workload, pod_set):
+        unfilled = pod_set.count - reclaimable(workload, pod_set) - holding
+        kept = min(workload.kept.get(pod_set.name, 0), unfilled)
+    return max(minimum_of(workload, pod_set) - holding, kept)
+
+
+def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
+    """A pod takes the place of one that failed, if any has."""
+    if left := workload.kept.get(pod_set, 0):
+        workload.kept = {**workload.kept, pod_set: left - 1}
+        state.workloads.put(workload)
+
+
 def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
     """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
-    succeeded = workload.succeeded.get(pod_set.name, 0)
+    succeeded = succeeded_of(workload, pod_set)
     completions = pod_set.count if pod_set.completions is None else pod_set.completions
     return pod_set.count - max(0, min(pod_set.count, completions - succeeded))
+
+
+def succeeded_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """Its own count may be late, and ours begins with a ledger."""
+    return max(pod_set.succeeded, workload.succeeded.get(pod_set.name, 0))
 
 
 def parts_of(workload: Workload) -> tuple[Part, ...]:

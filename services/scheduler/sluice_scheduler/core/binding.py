@@ -56,7 +56,7 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
     A workload's pods go where it goes.
     """
     if isinstance(claimant, Pod):
-        workload = state.workload_by_name.get((claimant.cluster, claimant.namespace, claimant.facts.workload))
+        workload = state.workload_by_title.get((claimant.cluster, claimant.namespace, claimant.application))
         if workload is not None:
             return workload.queue, workload.problem
     problem = binding_problem(state, namespace)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
 
+from sluice.applications import BY_HAND, listed_as
 from sluice.decisions import Condition
 from sluice.events import (
     CellConfig,
     NodeFacts,
+    ObjectEvent,
     PodFacts,
     PoolFacts,
     QueueFacts,
@@ -47,6 +49,23 @@ class TrackedObject(Entity):
     def key(self) -> str:
         return f"{self.kind}/{self.cluster}/{self.uid}"
 
+    @property
+    def listed_as(self) -> str:
+        """What a SYNC calls this kind."""
+        return self.kind
+
+
+def identity(event: ObjectEvent, sync: str) -> dict[str, Any]:
+    """What every tracked object is made with."""
+    return {
+        "cluster": event.cluster,
+        "uid": event.uid,
+        "name": event.name,
+        "namespace": event.namespace,
+        "resource_version": event.resource_version,
+        "sync": sync,
+    }
+
 
 @dataclass(slots=True, kw_only=True)
 class Pod(TrackedObject):
@@ -62,11 +81,24 @@ class Pod(TrackedObject):
     problem: str = ""  # why it can't wait in any queue
     evicting: int = 0  # seq of the decision to evict it
     admitted_ms: int = 0
+    application: str = ""  # the title of what it is charged with; empty: it stands for itself
+    pod_set: str = ""
     stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
 
     @property
     def holds(self) -> bool:
         return self.phase in ("Assumed", "Holding")
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may stand in a line at all."""
+        return (
+            self.phase == "Waiting"
+            and not self.facts.deleting
+            and not self.problem
+            and not self.evicting
+            and bool(self.queue)
+        )
 
     @property
     def bypassed(self) -> bool:
@@ -76,7 +108,7 @@ class Pod(TrackedObject):
 
 @dataclass(slots=True, kw_only=True)
 class Workload(TrackedObject):
-    """A DynamicWorkload's account. While admitted, what is missing of its minima is reserved."""
+    """An application's account. While admitted, what is missing of its minima is reserved."""
 
     kind: ClassVar[str] = "workload"
     facts: WorkloadFacts
@@ -84,10 +116,29 @@ class Workload(TrackedObject):
     problem: str = ""
     admitted: bool = False
     admitted_ms: int = 0
+    priority: int = 0  # of its class, or its own
+    seq: int = 0  # the last decision to release or suspend it; 0: there was none
+    deadline_ms: int = 0  # until when its pods may hold up its suspension
+    found: bool = False  # first seen in a rebuild: an earlier ledger may have released it
+    retry_ms: int = 0  # no claim of its own before
     pools: dict[str, str] = field(default_factory=dict)  # where each pod set's reservation is held
     succeeded: dict[str, int] = field(default_factory=dict)  # finished pods of each pod set
+    kept: dict[str, int] = field(default_factory=dict)  # shares of failed pods, for those that replace them
+    reclaimed: dict[str, int] = field(default_factory=dict)  # pods given back; never falls while admitted
+    taken: dict[str, int] = field(default_factory=dict)  # pods that were taken back
+    shown: str = ""  # its DynamicWorkload, once that was asked for
+    failed_ms: int = 0  # of Spark in client mode: when an executor failed that nobody has replaced
     #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise.
     barred: int = -1
+
+    @property
+    def title(self) -> str:
+        """What its pods call it; nothing else in its namespace has this title."""
+        return self.name if self.facts.kind == BY_HAND else f"{self.facts.kind}/{self.name}"
+
+    @property
+    def listed_as(self) -> str:
+        return listed_as(self.facts.kind)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +187,12 @@ class Namespace(TrackedObject):
     labelling: str = ""  # the binding that a decision under way writes
     labelling_seq: int = 0
     noticed: str = ""  # the problem that was last told
+
+
+@dataclass(slots=True, kw_only=True)
+class PriorityClass(TrackedObject):
+    kind: ClassVar[str] = "priorityclass"
+    value: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -233,6 +290,7 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Cell,
     Cluster,
     Namespace,
+    PriorityClass,
     Queue,
     Pool,
     Node,

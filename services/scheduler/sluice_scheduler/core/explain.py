@@ -17,6 +17,7 @@ from sluice_scheduler.core.state import State
 #: A queue's drain is measured over so long, and from no fewer admissions.
 DRAIN_WINDOW_MS: Final = 10 * 60_000
 DRAIN_MIN: Final = 3
+NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def _why_in_line(state: State, claim: Claim) -> Answer:
     if not claim.shape.options:
         return Answer(
             reason="NoPool",
-            sentence="no pool has a node that its node selector allows: change the selector, or add a pool",
+            sentence=NO_POOL,
             position=position,
         )
     if leaf.line.strict and position > 1:
@@ -61,11 +62,14 @@ def _why_in_line(state: State, claim: Claim) -> Answer:
             position=position,
             eta_ms=eta_ms,
         )
-    reason, sentence = _why_short(state, leaf, claim)
+    reason, sentence = why_short(state, leaf, claim)
     return Answer(reason=reason, sentence=sentence, position=position, eta_ms=eta_ms)
 
 
-def _why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
+def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
+    """What a claim in line is short of: a reason and a sentence."""
+    if not claim.shape.options:
+        return "NoPool", NO_POOL
     option = claim.shape.options[0]
     bound = state.forest.short_of(leaf, option)
     if bound is None:
@@ -105,7 +109,7 @@ def _left(state: State, dim: tuple[str, str, str]) -> int:
 
 
 def _why_promised(state: State, promise: Promise) -> Answer:
-    leaving = sum(1 for key in state.evicting.values() if state.pod(key).holds)
+    leaving = sum(1 for keys in state.evicting.values() for key in keys if state.pod(key).holds)
     return Answer(
         reason="VictimsLeaving",
         sentence=f"room was made for it: {leaving} evicted pods are still leaving",
@@ -142,13 +146,13 @@ def _why_pod(state: State, pod: Pod) -> Answer:
             position=whole.position,
             eta_ms=whole.eta_ms,
         )
-    if pod.facts.workload and not pod.facts.group_size:
+    if pod.application and not pod.facts.group_size:
         return Answer(
             reason="NoWorkload",
-            sentence=f"it names the workload {pod.facts.workload}, which does not exist: create it, or take "
+            sentence=f"it names the workload {pod.application}, which does not exist: create it, or take "
             "the label off",
         )
-    return Answer(reason="WaitsForGroup", sentence=f"its group {pod.facts.workload} is not complete")
+    return Answer(reason="WaitsForGroup", sentence=f"its group {pod.application} is not complete")
 
 
 def _eta(state: State, queue: str, position: int) -> int | None:

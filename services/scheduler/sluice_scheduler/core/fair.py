@@ -155,7 +155,7 @@ def _waiting(state: State) -> Iterator[tuple[str, Part, int]]:
             yield queue, part, times
     for key in state.paused:
         pod = state.pod(key)
-        if pod.queue in state.forest.leaves and not pod.facts.workload:
+        if pod.queue in state.forest.leaves and not pod.application:
             yield pod.queue, state.part_of(pod), 1
 
 

@@ -15,10 +15,9 @@ from sluice.events import (
     QueueEvent,
     SyncEvent,
     UnmanagedEvent,
-    WorkloadEvent,
 )
 
-from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, place_workload, queue_for, rebind
+from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.entities import (
     Cluster,
     Namespace,
@@ -26,14 +25,26 @@ from sluice_scheduler.core.entities import (
     Pod,
     PodPhase,
     Pool,
+    PriorityClass,
     Queue,
     Report,
     Tombstone,
     TrackedObject,
     Unmanaged,
     Workload,
+    identity,
 )
+from sluice_scheduler.core.kinship import charged_to, regroup
 from sluice_scheduler.core.state import State
+from sluice_scheduler.core.workloads import (
+    count_end,
+    forget_spark_pod,
+    priority_class_changed,
+    priority_class_vanished,
+    see_spark_pod,
+    workload_changed,
+    workload_vanished,
+)
 
 #: Late news of a deleted object comes from a second reader of the same stream, and not later than this.
 TOMBSTONE_MS: Final = 10 * 60_000
@@ -46,7 +57,7 @@ def on_object(state: State, event: ObjectEvent) -> None:
     changed, vanished = kind
     table = state.table(event.type)
     known = table.get(f"{event.type}/{event.cluster}/{event.uid}")
-    sync = _open_sync(state, event.cluster, event.type)
+    sync = _open_sync(state, event.cluster, event.listed_as)
     if known is not None and known.sync != sync and sync and event.change != "DELETED":
         known.sync = sync
         table.put(known)
@@ -57,19 +68,21 @@ def on_object(state: State, event: ObjectEvent) -> None:
         return
     if known is not None:
         vanished(state, known)
-    _bury(state, event.cluster, event.type, event.uid, event.resource_version)
+    _bury(state, event.cluster, event.listed_as, event.uid, event.resource_version)
 
 
 def on_sync_end(state: State, event: SyncEvent) -> None:
     """What the list did not show, and is not newer than it, went while nobody watched."""
-    kind = KINDS.get(event.kind)
+    of, _, _ = event.kind.partition("/")
+    kind = KINDS.get(of)
     if kind is None:
         return
     _, vanished = kind
     unseen = [
         entity
-        for entity in state.table(event.kind)
-        if entity.cluster == event.cluster
+        for entity in state.table(of)
+        if entity.listed_as == event.kind
+        and entity.cluster == event.cluster
         and entity.sync != event.sync
         and entity.resource_version <= event.resource_version
     ]
@@ -92,7 +105,7 @@ def _open_sync(state: State, cluster: str, kind: str) -> str:
 def _is_news(state: State, known: TrackedObject | None, event: ObjectEvent) -> bool:
     if known is not None:
         return event.resource_version > known.resource_version
-    grave = state.tombstones.get(f"{Tombstone.kind}/{event.cluster}/{event.type}/{event.uid}")
+    grave = state.tombstones.get(f"{Tombstone.kind}/{event.cluster}/{event.listed_as}/{event.uid}")
     return grave is None or event.resource_version > grave.resource_version
 
 
@@ -108,24 +121,19 @@ def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int
     )
 
 
-def _identity(event: ObjectEvent, sync: str) -> dict[str, Any]:
-    """What every tracked object is made with."""
-    return {
-        "cluster": event.cluster,
-        "uid": event.uid,
-        "name": event.name,
-        "namespace": event.namespace,
-        "resource_version": event.resource_version,
-        "sync": sync,
-    }
-
-
 # ---- pods
 
 
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
-    after = Pod(facts=event.pod, **_identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
+    after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
+    if pod is None or (pod.facts.owner, pod.facts.workload) != (event.pod.owner, event.pod.workload):
+        if pod is not None:
+            state.kinship.remove(pod)
+        state.kinship.add(after)
+    if event.pod.owner or event.pod.workload:
+        see_spark_pod(state, after)
+        after.application, after.pod_set = charged_to(state, after)
     if pod is None:
         after.stranger = not event.pod.gated and state.is_live(event.cluster)
     after.phase = _phase_shown(after)
@@ -141,24 +149,18 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
         state.withdraw(pod)
     state.pods.put(after)
     state.enter(after)
-    _count_success(state, pod, after)
-
-
-def _count_success(state: State, before: Pod | None, after: Pod) -> None:
-    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it."""
-    if after.facts.phase != "Succeeded" or (before is not None and before.facts.phase == "Succeeded"):
-        return
-    workload = state.workload_of(after.key)
-    if workload is not None:
-        name = after.facts.pod_set
-        workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
-        state.workloads.put(workload)
-        state.touch(workload)
+    if after.application and after.facts.finished and not (pod and pod.facts.finished):
+        count_end(state, pod, after)
+    if pod is None:
+        regroup(state, state.kinship.pods_below(state, after))
 
 
 def pod_vanished(state: State, pod: Pod) -> None:
     state.withdraw(pod)
     state.pods.drop(pod.key)
+    state.kinship.remove(pod)
+    regroup(state, state.kinship.pods_below(state, pod))
+    forget_spark_pod(state, pod)
 
 
 def _standing(pod: Pod) -> tuple[object, ...]:
@@ -172,9 +174,9 @@ def _standing(pod: Pod) -> tuple[object, ...]:
         pod.queue,
         pod.pool,
         facts.requests,
-        facts.workload,
-        facts.pod_set,
-        facts.phase == "Succeeded",
+        pod.application,
+        pod.pod_set,
+        facts.finished and facts.phase,
     )
 
 
@@ -194,40 +196,13 @@ def _pool_held(state: State, pod: Pod) -> str:
     return on_node or pod.pool or next(iter(state.places.pools_for(pod.cluster, facts.node_selector)), "")
 
 
-# ---- workloads
-
-
-def workload_changed(state: State, workload: Workload | None, event: WorkloadEvent, sync: str) -> None:
-    if workload is None:
-        workload = Workload(facts=event.workload, **_identity(event, sync))
-    else:
-        workload.resource_version = event.resource_version
-        if workload.facts == event.workload:  # most often a status that we wrote ourselves
-            state.workloads.put(workload)
-            return
-        state.give_up_claim(workload.key)
-        workload.facts = event.workload
-    state.workloads.put(workload)
-    state.workload_by_name[(workload.cluster, workload.namespace, workload.name)] = workload
-    namespace = state.namespace_of(workload.cluster, workload.namespace)
-    if namespace is not None:
-        place_workload(state, workload, namespace)
-    state.touch(workload)
-
-
-def workload_vanished(state: State, workload: Workload) -> None:
-    state.break_promise(workload.key)
-    state.forget_workload(workload)
-    state.workloads.drop(workload.key)
-
-
 # ---- what rules
 
 
 def namespace_changed(state: State, namespace: Namespace | None, event: NamespaceEvent, sync: str) -> None:
     shown: dict[str, Any] = {"managed": event.managed, "queue": event.queue, "labels": event.labels}
     if namespace is None:
-        namespace = Namespace(**_identity(event, sync), **shown)
+        namespace = Namespace(**identity(event, sync), **shown)
     else:
         for name, value in shown.items():
             setattr(namespace, name, value)
@@ -249,7 +224,7 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
 
 def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: str) -> None:
     if queue is None:
-        state.queues.put(Queue(facts=event.queue, **_identity(event, sync)))
+        state.queues.put(Queue(facts=event.queue, **identity(event, sync)))
     else:
         unchanged = queue.facts == event.queue
         queue.facts, queue.resource_version = event.queue, event.resource_version
@@ -267,7 +242,7 @@ def queue_vanished(state: State, queue: Queue) -> None:
 
 def pool_changed(state: State, pool: Pool | None, event: PoolEvent, sync: str) -> None:
     if pool is None:
-        state.pools.put(Pool(facts=event.pool, **_identity(event, sync)))
+        state.pools.put(Pool(facts=event.pool, **identity(event, sync)))
     else:
         unchanged = pool.facts == event.pool
         pool.facts, pool.resource_version = event.pool, event.resource_version
@@ -302,7 +277,7 @@ def _rules_changed(state: State) -> None:
 
 def node_changed(state: State, node: Node | None, event: NodeEvent, sync: str) -> None:
     if node is None:
-        node = Node(facts=event.node, **_identity(event, sync))
+        node = Node(facts=event.node, **identity(event, sync))
         state.nodes.put(node)
         state.places.add(node)
     elif node.facts == event.node:  # a heartbeat
@@ -336,6 +311,7 @@ def on_unmanaged(state: State, event: UnmanagedEvent) -> None:
 KINDS: Final[dict[str, tuple[Callable[..., None], Callable[..., None]]]] = {
     Pod.kind: (pod_changed, pod_vanished),
     Workload.kind: (workload_changed, workload_vanished),
+    PriorityClass.kind: (priority_class_changed, priority_class_vanished),
     Namespace.kind: (namespace_changed, namespace_vanished),
     Queue.kind: (queue_changed, queue_vanished),
     Pool.kind: (pool_changed, pool_vanished),

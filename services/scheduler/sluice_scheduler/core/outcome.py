@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice.decisions import Admit, Evict, Fence, LabelNamespace, ReportPool, ReportQueue
+from sluice.decisions import (
+    Admit,
+    AdmitWorkload,
+    Delete,
+    Evict,
+    EvictWorkload,
+    Fence,
+    LabelNamespace,
+    ReportPool,
+    ReportQueue,
+    ReportWorkload,
+)
 from sluice.events import OutcomeEvent
 
 from sluice_scheduler.core.entities import Cluster
 from sluice_scheduler.core.recovery import on_fence_outcome
+from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.state import State
 
 #: An admission that could not be written is offered again after this long.
@@ -22,12 +34,16 @@ def on_outcome(state: State, event: OutcomeEvent) -> None:
             on_fence_outcome(state, cluster, event)
     elif event.decision == Admit.type:
         _on_admit(state, event)
-    elif event.decision == Evict.type and event.result in PAUSE_MS:
+    elif event.decision in (Evict.type, Delete.type) and event.result in PAUSE_MS:
         _on_evict(state, event)
+    elif event.decision in (AdmitWorkload.type, EvictWorkload.type):
+        _on_release(state, event)
     elif event.decision == LabelNamespace.type:
         _on_label(state, event)
     elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
         _on_report(state, event)
+    elif event.decision == ReportWorkload.type and event.result in (*PAUSE_MS, "Gone"):
+        _on_report_workload(state, event)
 
 
 def _on_admit(state: State, event: OutcomeEvent) -> None:
@@ -47,14 +63,26 @@ def _on_admit(state: State, event: OutcomeEvent) -> None:
 
 
 def _on_evict(state: State, event: OutcomeEvent) -> None:
-    """A pod that could not be evicted goes on holding; who waited for it stands in line again."""
-    pod = state.pods.get(state.evicting.get(event.seq, ""))
-    if pod is None:
+    """Pods that could not be evicted go on holding; who waited for them stands in line again."""
+    for key in sorted(state.evicting.get(event.seq, ())):
+        pod = state.pod(key)
+        state.withdraw(pod)
+        pod.evicting = 0
+        state.pods.put(pod)
+        state.enter(pod)
+
+
+def _on_release(state: State, event: OutcomeEvent) -> None:
+    """An application that could not be released waits in its old place; one that could not be suspended goes
+    on. Neither is tried again at once."""
+    workload = state.workloads.get(state.releasing.pop(event.seq, ""))
+    if event.result not in PAUSE_MS:
         return
-    state.withdraw(pod)
-    pod.evicting = 0
-    state.pods.put(pod)
-    state.enter(pod)
+    _on_evict(state, event)
+    if workload is not None and workload.seq == event.seq:
+        workload.seq = 0
+        put_back(state, workload)
+        state.pause(workload, state.cell.time_ms + PAUSE_MS[event.result])
 
 
 def _on_label(state: State, event: OutcomeEvent) -> None:
@@ -72,3 +100,15 @@ def _on_report(state: State, event: OutcomeEvent) -> None:
         report.retry = True
         state.reports.put(report)
         state.report_due = True
+
+
+def _on_report_workload(state: State, event: OutcomeEvent) -> None:
+    """If somebody has deleted the DynamicWorkload, it is made anew, as long as there is its application."""
+    for report in [report for report in state.reports if report.seq == event.seq]:
+        workload = state.workloads.get(report.about)
+        state.reports.drop(report.key)
+        if workload is not None:
+            if event.result == "Gone":
+                workload.shown = ""
+                state.workloads.put(workload)
+            state.untold[workload.key] = None

@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from sluice.decisions import Evict, EvictWorkload
+from sluice.decisions import Evict
 
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Dim, Option
-from sluice_scheduler.core.entities import Promise
+from sluice_scheduler.core.entities import Pod, Promise
+from sluice_scheduler.core.release import suspend
 from sluice_scheduler.core.rooms import Room
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.trial import Trial, rises
 from sluice_scheduler.core.victims import Unit, units_of
 
+#: So long an operator may take to end the pods of an application that was suspended.
+SUSPENSION_MS: Final = 30_000
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
 
@@ -346,8 +349,41 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
     deadline_ms = state.cell.time_ms + (queue.facts.grace_ms if queue else 0)
     app = unit.application
     workload = app.workload if app else None
+    suspended = 0
+    if workload is not None:
+        workload.barred = state.cell.grounds
+        for pod in unit.pods:
+            workload.taken = {**workload.taken, pod.pod_set: workload.taken.get(pod.pod_set, 0) + 1}
+        state.workloads.put(workload)
+        state.touch(workload)
+        if unit.is_whole:
+            seq = suspend(state, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence)
+            suspended = seq if workload.facts.suspendable else 0
     for pod in unit.pods:
-        state.withdraw(pod)
+        evict_pod(state, pod, deadline_ms, reason, sentence, by=suspended)
+    state.settle_applications()
+    return deadline_ms
+
+
+def hasten(state: State) -> None:
+    """Evict pods one by one whose application should have suspended them long ago."""
+    for key in sorted(state.suspending):
+        workload = state.workloads.get(key)
+        if workload is not None and state.cell.time_ms < workload.deadline_ms + SUSPENSION_MS:
+            continue
+        del state.suspending[key]
+        if workload is not None:
+            for pod in [state.pod(key) for key in sorted(state.evicting.get(workload.seq, ()))]:
+                why = f"{workload.title} was suspended and has not taken its pods back"
+                evict_pod(state, pod, state.cell.time_ms, "Suspended", why)
+            workload.deadline_ms = 0
+            state.workloads.put(workload)
+
+
+def evict_pod(state: State, pod: Pod, deadline_ms: int, reason: str, sentence: str, *, by: int = 0) -> None:
+    """Decide that a pod leaves, unless it does so by another decision."""
+    state.withdraw(pod)
+    if not by:
         decision = state.decide(
             Evict,
             cluster=pod.cluster,
@@ -359,28 +395,9 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
             reason=reason,
             sentence=sentence,
         )
-        pod.evicting = decision.seq
-        state.pods.put(pod)
-        state.enter(pod)
-    if workload is not None:
-        workload.barred = state.cell.grounds
-        if unit.is_whole:
-            workload.admitted, workload.pools = False, {}
-            state.decide(
-                EvictWorkload,
-                cluster=workload.cluster,
-                namespace=workload.namespace,
-                name=workload.name,
-                uid=workload.uid,
-                queue=workload.queue,
-                deadline_ms=deadline_ms,
-                reason=reason,
-                sentence=sentence,
-            )
-        state.workloads.put(workload)
-        state.touch(workload)
-    state.settle_applications()
-    return deadline_ms
+    pod.evicting = by or decision.seq
+    state.pods.put(pod)
+    state.enter(pod)
 
 
 # ---- what is over

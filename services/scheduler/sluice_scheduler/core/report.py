@@ -10,10 +10,12 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
+from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
 from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
+from sluice_scheduler.core.shown import show
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
 
@@ -22,6 +24,7 @@ NAMED: Final = 3
 
 
 def report(state: State) -> None:
+    show(state)
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
@@ -39,18 +42,7 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
     """Decide to write a status, unless it is what was last written; conditions keep the time they turned."""
     last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
     turned = {c.type: c for c in last.conditions} if last else {}
-    conditions = tuple(
-        condition
-        if (old := turned.get(condition.type)) is None or old.status != condition.status
-        else Condition(
-            type=condition.type,
-            status=condition.status,
-            reason=condition.reason,
-            message=condition.message,
-            since_ms=old.since_ms,
-        )
-        for condition in fields.pop("conditions")
-    )
+    conditions = since(last, fields.pop("conditions"))
     figures = {"generation": about.facts.generation, **fields}
     if last and not last.retry and last.figures == figures and last.conditions == conditions:
         return
@@ -126,16 +118,16 @@ def _queue_fields(
 def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
     over = _over(state, node)
     return [
-        _condition(state, "Ready", good=True, problem=node.problem),
-        _condition(state, "ResolvedRefs", good=True, problem=_unresolved(state, node)),
-        _condition(
+        condition(state, "Ready", good=True, problem=node.problem),
+        condition(state, "ResolvedRefs", good=True, problem=_unresolved(state, node)),
+        condition(
             state,
             "WithinLimits",
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
-        _condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
-        _condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
+        condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
+        condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
     ]
 
 
@@ -199,17 +191,6 @@ def _over(state: State, node: QueueNode) -> str:
     return over[0].name if over else ""
 
 
-def _condition(state: State, kind: str, *, good: bool, problem: str) -> Condition:
-    """A condition that is `good` while there is no problem, and tells the problem otherwise."""
-    return Condition(
-        type=kind,
-        status="True" if good is not bool(problem) else "False",
-        reason="Problem" if problem else "AsExpected",
-        message=problem,
-        since_ms=state.cell.time_ms,
-    )
-
-
 # ---- pools
 
 
@@ -235,8 +216,8 @@ def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
         "reserved": _sorted(reserved),
         "unmanaged": _sorted(unmanaged),
         "conditions": [
-            _condition(state, "Ready", good=True, problem=pool.facts.problem),
-            _condition(
+            condition(state, "Ready", good=True, problem=pool.facts.problem),
+            condition(
                 state,
                 "WithinCapacity",
                 good=True,

@@ -5,22 +5,26 @@ from __future__ import annotations
 
 from sluice.decisions import Admit, AdmitWorkload
 
-from sluice_scheduler.core.applications import PodSetBook, minimum_of
+from sluice_scheduler.core.applications import PodSetBook, fill_kept, minimum_of
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.history import remember
 from sluice_scheduler.core.reclaim import reclaim, shed
+from sluice_scheduler.core.release import about, admit_workload, heed
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
+from sluice_scheduler.core.workloads import clean_up
 
 
 def schedule(state: State) -> None:
     state.settle_applications()
+    heed(state)
     state.forest.settle()
     remember(state)
     shed(state)
     keep_promises(state)
+    clean_up(state)
     open_reserved(state)
     serve(state)
     while reclaim(state):
@@ -67,21 +71,17 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
     pools = dict(zip(reserved, found, strict=True))
-    state.decide(
+    decision = state.decide(
         AdmitWorkload,
-        cluster=workload.cluster,
-        namespace=workload.namespace,
-        name=workload.name,
-        uid=workload.uid,
-        queue=workload.queue,
         pools=pools,
         reserved=reserved,
         reason="GangFits" if reserved else "NothingToReserve",
         sentence=why,
+        **about(workload),
     )
-    workload.admitted, workload.admitted_ms, workload.pools = True, state.cell.time_ms, pools
-    state.workloads.put(workload)
-    state.touch(workload)
+    workload.seq = decision.seq
+    state.releasing[decision.seq] = workload.key
+    admit_workload(state, workload, pools)
     state.settle_applications()
     open_reserved(state)
 
@@ -117,6 +117,7 @@ def open_reserved(state: State) -> None:
                         sentence=f"{workload.name} was admitted with {minimum_of(workload, pod_set)} "
                         f"{pod_set.name} pods; this is one of them",
                     )
+                    fill_kept(state, workload, pod_set.name)
                     app.settle(state)
 
 

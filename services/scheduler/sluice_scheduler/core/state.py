@@ -23,6 +23,7 @@ from sluice_scheduler.core.entities import (
     Node,
     Pod,
     Pool,
+    PriorityClass,
     Promise,
     Queue,
     Report,
@@ -32,6 +33,7 @@ from sluice_scheduler.core.entities import (
     Workload,
 )
 from sluice_scheduler.core.forest import Forest
+from sluice_scheduler.core.kinship import Kinship
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
@@ -51,6 +53,7 @@ class State:
         self.cells: Table[Cell] = Table(self.changes)
         self.clusters: Table[Cluster] = Table(self.changes)
         self.namespaces: Table[Namespace] = Table(self.changes)
+        self.priority_classes: Table[PriorityClass] = Table(self.changes)
         self.queues: Table[Queue] = Table(self.changes)
         self.pools: Table[Pool] = Table(self.changes)
         self.nodes: Table[Node] = Table(self.changes)
@@ -65,6 +68,7 @@ class State:
             (Cell, self.cells),
             (Cluster, self.clusters),
             (Namespace, self.namespaces),
+            (PriorityClass, self.priority_classes),
             (Queue, self.queues),
             (Pool, self.pools),
             (Node, self.nodes),
@@ -85,7 +89,7 @@ class State:
         #: Something that a status shows may have changed.
         self.report_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
-        self.workload_by_name = {(w.cluster, w.namespace, w.name): w for w in self.workloads}
+        self.workload_by_title = {(w.cluster, w.namespace, w.title): w for w in self.workloads}
         self.derive()
 
     def clear(self) -> None:
@@ -93,7 +97,7 @@ class State:
         for table in self._tables.values():
             table.clear()
         self.namespace_by_name = {}
-        self.workload_by_name = {}
+        self.workload_by_title = {}
 
     def table(self, kind: str) -> Table[Any]:
         return self._tables[kind]
@@ -186,17 +190,17 @@ class State:
         """Bring a pod's account into the books and lines, as its phase says."""
         self.report_due = self.pass_due = True
         key = pod.key
-        app = self.application_of(pod) if pod.facts.workload else None
+        app = self.application_of(pod) if pod.application else None
         if app is not None:
             app.enter(pod)
             self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self.evicting.setdefault(pod.evicting, set()).add(key)
         if pod.holds:
             if pod.bypassed:
                 self.bypassed.add(key)
             if pod.phase == "Assumed":
                 self.assumed[pod.seq] = key
-            if pod.evicting:
-                self.evicting[pod.evicting] = key
             self.holders.setdefault(pod.queue, set()).add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
@@ -206,7 +210,7 @@ class State:
     def _await(self, pod: Pod, app: Application | None) -> None:
         if pod.problem:
             self.misdirected.add(pod.key)
-        elif not waits(pod):
+        elif not pod.waits:
             return
         elif pod.retry_ms > self.cell.time_ms:
             self._retries[pod.key] = pod.retry_ms
@@ -217,14 +221,15 @@ class State:
         """The opposite of `enter`: call it before changing anything of the account."""
         self.report_due = self.pass_due = True
         key = pod.key
-        app = self.application_of(pod) if pod.facts.workload else None
+        app = self.application_of(pod) if pod.application else None
         if app is not None:
             app.leave(pod)
             self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self._forget_eviction(pod)
         if pod.holds:
             self.bypassed.discard(key)
             self.assumed.pop(pod.seq, None)
-            self.evicting.pop(pod.evicting, None)
             self.holders[pod.queue].discard(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
@@ -235,13 +240,19 @@ class State:
             if len(self.promises):
                 self.break_promise(key)
 
+    def _forget_eviction(self, pod: Pod) -> None:
+        leaving = self.evicting[pod.evicting]
+        leaving.discard(pod.key)
+        if not leaving:
+            del self.evicting[pod.evicting]
+
     def assume(self, pod: Pod, *, pool: str, seq: int, cost: Cost | None = None) -> None:
         """Count a waiting pod as admitted to a pool from this moment on.
 
         The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
         application: this is what an admission costs.
         """
-        plain = not pod.facts.workload
+        plain = not pod.application
         if not plain:
             self.withdraw(pod)
         pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, seq, 0
@@ -274,13 +285,13 @@ class State:
         if len(self.promises) and self.promise_for(key) is not None:
             return
         workload = None
-        if facts.workload:
-            workload = self.workload_by_name.get((pod.cluster, pod.namespace, facts.workload))
+        if pod.application:
+            workload = self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
         names: tuple[int | str, ...] = (pod.namespace, pod.uid)
         priority, created_ms = facts.priority, facts.created_ms
         if workload is not None:
             names = (pod.namespace, workload.uid, facts.created_ms, pod.uid)
-            priority, created_ms = workload.facts.priority, workload.facts.created_ms
+            priority, created_ms = workload.priority, workload.facts.created_ms
         shape = self.forest.shape((self.part_of(pod),))
         self.forest.join(
             Claim(
@@ -300,7 +311,12 @@ class State:
         self.pass_due = self.report_due = True
 
     def offer_retries(self) -> None:
-        """Pods whose admission failed come back to their line when their pause is over."""
+        """What could not be admitted comes back to its line when its pause is over."""
+        for key in [key for key, retry_ms in self._pauses.items() if retry_ms <= self.cell.time_ms]:
+            del self._pauses[key]
+            workload = self.workloads.get(key)
+            if workload is not None:
+                self.touch(workload)
         for key in [key for key, retry_ms in self._retries.items() if retry_ms <= self.cell.time_ms]:
             pod = self.pod(key)
             self.withdraw(pod)
@@ -314,40 +330,53 @@ class State:
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
-        name = pod.facts.workload
-        if not name:
+        if not pod.application:
             return None
-        place = (pod.cluster, pod.namespace, name)
+        place = (pod.cluster, pod.namespace, pod.application)
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
         if app.workload is None:
-            app.workload = self.workload_by_name.get(place)
+            app.workload = self.workload_by_title.get(place)
         return app
 
     def touch(self, workload: Workload) -> None:
         """Something of a workload's own account has changed."""
-        place = (workload.cluster, workload.namespace, workload.name)
+        place = (workload.cluster, workload.namespace, workload.title)
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
-        app.workload = self.workload_by_name.get(place)
+        app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
+        self.unheeded[workload.key] = None
         self.pass_due = self.report_due = True
+
+    def pause(self, workload: Workload, until_ms: int) -> None:
+        """It waits a little before it may have its turn again."""
+        workload.retry_ms = self._pauses[workload.key] = until_ms
+        self.workloads.put(workload)
+        self.touch(workload)
 
     def members_of(self, workload: Workload) -> list[str]:
         """The keys of its pods that hold or wait."""
-        app = self.applications.get((workload.cluster, workload.namespace, workload.name))
+        app = self.applications.get((workload.cluster, workload.namespace, workload.title))
         books = app.books.values() if app else ()
         return sorted(key for book in books for key in (*book.holding, *book.waiting))
 
+    def holding_of(self, workload: Workload) -> list[Pod]:
+        """Its pods that hold and are not being taken back."""
+        app = self.applications.get((workload.cluster, workload.namespace, workload.title))
+        books = app.books.values() if app else ()
+        return [self.pod(key) for key in sorted(key for book in books for key in book.holding)]
+
     def forget_workload(self, workload: Workload) -> None:
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
-        place = (workload.cluster, workload.namespace, workload.name)
-        self.workload_by_name.pop(place, None)
+        place = (workload.cluster, workload.namespace, workload.title)
         self.forest.leave(workload.key)
+        if self.workload_by_title.get(place) is workload:  # and no later one of the same name
+            del self.workload_by_title[place]
         app = self.applications.get(place)
-        if app is not None:
+        if app is not None and app.workload is workload:
             app.workload = None
             self.unsettled[app.key] = app
         self.pass_due = self.report_due = True
@@ -375,13 +404,15 @@ class State:
                 app = unsettled[key]
                 app.settle(self)
                 self.due[key] = app
+                if app.workload is not None:
+                    self.untold[app.workload.key] = None
                 if app.free:
                     self.free[key] = app
 
     def application_by_claim(self, claim: str) -> Application | None:
         workload = self.workloads.get(claim)
         if workload is not None:
-            return self.applications.get((workload.cluster, workload.namespace, workload.name))
+            return self.applications.get((workload.cluster, workload.namespace, workload.title))
         kind, _, place = claim.partition("/")
         cluster, _, rest = place.partition("/")
         namespace, _, name = rest.partition("/")
@@ -391,8 +422,8 @@ class State:
         """The workload that a claim is of."""
         workload = self.workloads.get(claim)
         pod = self.pods.get(claim)
-        if workload is None and pod is not None and pod.facts.workload:
-            workload = self.workload_by_name.get((pod.cluster, pod.namespace, pod.facts.workload))
+        if workload is None and pod is not None and pod.application:
+            workload = self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
         return workload
 
     def admitted_in(self, queue: str) -> list[Application]:
@@ -445,7 +476,7 @@ class State:
     def priority_of(self, claim: str) -> int:
         workload = self.workload_of(claim)
         if workload is not None:
-            return workload.facts.priority
+            return workload.priority
         pods = [self.pod(claim)] if claim in self.pods else self.group(claim)
         return max((pod.facts.priority for pod in pods), default=0)
 
@@ -466,7 +497,15 @@ class State:
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
-        self.evicting: dict[int, str] = {}  # the decision that evicts a pod → the pod's key
+        self.evicting: dict[int, set[str]] = {}  # the decision that evicts pods → their keys
+        self.releasing: dict[int, str] = {}  # the last decision about a workload's release → its key
+        self.kinship = Kinship((*self.workloads, *self.pods))
+        #: Applications that may run without having been admitted, and those whose status may have changed.
+        self.unheeded: dict[str, None] = {}
+        self.untold: dict[str, None] = {}
+        #: Applications that are being suspended, and those in which executors have failed.
+        self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
+        self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
@@ -475,6 +514,7 @@ class State:
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
         self._retries: dict[str, int] = {}  # a pod's key → not offered again before
+        self._pauses: dict[str, int] = {}  # the same of workloads
         self.pass_due = self.report_due = True
         if not self.begun:
             return
@@ -489,16 +529,15 @@ class State:
         for promise in self.promises:
             self._charge_promise(promise, 1)
         for workload in self.workloads:
+            if workload.seq:
+                self.releasing[workload.seq] = workload.key
+            if workload.retry_ms:
+                self._pauses[workload.key] = workload.retry_ms
             self.touch(workload)
         for pod in self.pods:
             self.enter(pod)
         self.settle_applications()
         self.forest.settle()
-
-
-def waits(pod: Pod) -> bool:
-    """Whether a pod's account may stand in a line at all."""
-    return pod.phase == "Waiting" and not pod.facts.deleting and not pod.problem and bool(pod.queue)
 
 
 def pod_cost(pod: Pod) -> Cost:

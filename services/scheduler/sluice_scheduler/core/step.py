@@ -21,10 +21,12 @@ from sluice.events import (
 from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
+from sluice_scheduler.core.reclaim import hasten
 from sluice_scheduler.core.recovery import on_rebuild, on_sync
 from sluice_scheduler.core.report import report
 from sluice_scheduler.core.schedule import schedule
 from sluice_scheduler.core.state import State
+from sluice_scheduler.core.workloads import end_silent
 
 
 def step(state: State, event: Event) -> list[Decision]:
@@ -50,6 +52,8 @@ def _react(state: State, event: Event) -> None:
         case TickEvent():
             state.offer_retries()
             level_old_graves(state)
+            end_silent(state)
+            hasten(state)
             report(state)
             state.pass_due = state.pass_due or state.waits_for_time()
         case UnmanagedEvent():

@@ -68,10 +68,10 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
         costs += [book.cost] * book.reserved
         minimum = minima.get(name, 0) if workload else app.group_size
         for pod in pods[minimum:]:
-            priority = workload.facts.priority if workload else pod.facts.priority
+            priority = workload.priority if workload else pod.facts.priority
             units.append(Unit(leaf, [pod], pod_cost(pod), priority, pod.admitted_ms, app, growth=True))
     if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
-        priority = workload.facts.priority if workload else max(pod.facts.priority for pod in everybody)
+        priority = workload.priority if workload else max(pod.facts.priority for pod in everybody)
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
         units.append(Unit(leaf, everybody, _sum(costs), priority, admitted_ms, app))
     return units

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice.codec import DECISIONS, EVENTS
-from sluice.decisions import Decision, Fence, ReportPool, ReportQueue, Resync
+from sluice.decisions import CreateWorkload, Decision, Fence, ReportPool, ReportQueue, ReportWorkload, Resync
 from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEvent, TickEvent
 from sluice.values import Epoch
 
@@ -19,6 +19,8 @@ from sluice_scheduler.ledger.memory import MemoryLedger
 
 CLUSTER: Final = "sim"
 CELL: Final = "default"
+#: What is written for people to see, and changes nothing.
+_SHOWN: Final = (CreateWorkload, ReportQueue, ReportPool, ReportWorkload)
 _EPOCH: Final = Epoch(1, 1)
 
 
@@ -83,7 +85,7 @@ class SimulatedCell:
         """One more pass, though nothing has happened: what is at rest decides nothing."""
         self.state.pass_due = True
         tick = TickEvent(time_ms=self.state.cell.time_ms, cluster=CLUSTER)
-        return [each for each in self.feed([tick]) if not isinstance(each, ReportQueue | ReportPool)]
+        return [each for each in self.feed([tick]) if not isinstance(each, _SHOWN)]
 
     def _commit(self, read: int, entries: list[OutboxEntry]) -> None:
         next_seq = self.state.cell.next_seq

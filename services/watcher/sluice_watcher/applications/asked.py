@@ -20,6 +20,7 @@ class Part:
     min_count: int
     max_count: int | None = None  # None: no bound of its own
     completions: int | None = None
+    succeeded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Asked:
     parts: tuple[Part, ...]
     suspended: bool
     finished: bool
+    failed: bool = False
     priority: int = 0
     priority_class: str = ""  # empty: that of the first part whose template names one
     suspendable: bool = True  # else its pods' gates hold it back

@@ -34,10 +34,12 @@ def cluster_asked(cluster: Fields) -> Asked:
 def job_asked(job: Fields) -> Asked:
     spec = job.at("spec")
     runner = one(RUNNER, read_pod_spec(spec.at("job", "spec")))
+    state = job.at("status").text("jobStatus")
     return Asked(
         parts=(runner, *_cluster(job, spec.at("cluster", "spec"))),
         suspended=False,
-        finished=job.at("status").text("jobStatus") in ("Successful", "Failed"),
+        finished=state in ("Successful", "Failed"),
+        failed=state == "Failed",
         suspendable=False,
     )
 

@@ -33,10 +33,12 @@ def asked(job: Fields) -> Asked:
                 min_count=min_count(job, count=count, default=1),
                 max_count=count,
                 completions=completions,
+                succeeded=job.at("status").count("succeeded", 0),
             ),
         ),
         suspended=spec.flag("suspend"),
         finished=has_condition(job, "Complete", "Failed"),
+        failed=has_condition(job, "Failed"),
         replaces_failed=True,
     )
 

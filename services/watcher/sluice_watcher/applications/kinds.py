@@ -14,6 +14,7 @@ from sluice.vocabulary import (
     POD_GROUP_LABEL,
     POD_SET_LABEL,
     QUEUE_LABEL,
+    RELEASED_ANNOTATION,
     WORKLOAD_LABEL,
 )
 
@@ -54,6 +55,8 @@ def read_application(
     owner = controller(application)
     controlled = owner if owner is not None and owner.kind in APPLICATION_KINDS else None
     metadata = fields.at("metadata")
+    annotations = metadata.at("annotations")
+    suspendable = bool(kind.suspend) and asked.suspendable
     return WorkloadFacts(
         kind=kind.kind,
         pod_sets=tuple(_facts(part, overheads) for part in asked.parts),
@@ -63,10 +66,11 @@ def read_application(
         priority_class=asked.priority_class
         or next((part.template.priority_class for part in asked.parts if part.template.priority_class), ""),
         finished=asked.finished,
+        failed=asked.failed,
         generation=metadata.count("generation", 0),
-        suspended=asked.suspended,
-        suspendable=bool(kind.suspend) and asked.suspendable,
-        decision=metadata.at("annotations").text(DECISION_ANNOTATION),
+        released=not asked.suspended if suspendable else annotations.text(RELEASED_ANNOTATION) == "true",
+        suspendable=suspendable,
+        decision=annotations.text(DECISION_ANNOTATION),
         controller=controlled.uid if controlled else "",
         as_pod_set=_AS_POD_SET.get(controlled.kind, "") if controlled and kind.kind == "Job" else "",
         replaces_failed=asked.replaces_failed,
@@ -80,6 +84,7 @@ def _facts(part: Part, overheads: Overheads) -> PodSetFacts:
         min_count=part.min_count,
         max_count=part.max_count,
         completions=part.completions,
+        succeeded=part.succeeded,
         requests=part.template.requests(overheads),
         node_selector=part.template.node_selector,
     )

@@ -38,12 +38,13 @@ def job_asked(job: Fields) -> Asked:
     if mode == "K8sJobMode":
         parts = (*parts, one(SUBMITTER, _submitter(spec)))
     ends_with_job = borrowed or spec.flag("shutdownAfterJobFinishes") or "deletionStrategy" in spec
+    state = job.at("status").text("jobDeploymentStatus")
     return Asked(
         parts=parts,
         suspended=spec.flag("suspend"),
         # While its cluster stays, a job that is through still holds what the cluster holds.
-        finished=ends_with_job
-        and job.at("status").text("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed"),
+        finished=ends_with_job and state in ("Complete", "Failed", "ValidationFailed"),
+        failed=state in ("Failed", "ValidationFailed"),
         # KubeRay refuses to suspend the others: there the pods' gates do it.
         suspendable=spec.flag("shutdownAfterJobFinishes") and not borrowed,
     )

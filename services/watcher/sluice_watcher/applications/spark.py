@@ -46,11 +46,13 @@ def asked(application: Fields) -> Asked:
     executors = _executors(application, submitted)
     # In client mode the driver is no pod of its own.
     has_driver = submitted.spec.text("mode") not in ("client", "in-cluster-client")
+    state = application.at("status", "applicationState").text("state")
     driver = (one(DRIVER, submitted.template(DRIVER)),) if has_driver else ()
     return Asked(
         parts=(*driver, executors),
         suspended=submitted.spec.flag("suspend"),
-        finished=application.at("status", "applicationState").text("state") in ("COMPLETED", "FAILED"),
+        finished=state in ("COMPLETED", "FAILED"),
+        failed=state == "FAILED",
         priority_class=submitted.spec.at("driver").text("priorityClassName")
         or submitted.spec.at("batchSchedulerOptions").text("priorityClassName"),
     )

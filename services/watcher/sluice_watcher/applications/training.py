@@ -29,6 +29,7 @@ def _asked(replicas: str, job: Fields) -> Asked:
         ),
         suspended=policy.flag("suspend"),
         finished=has_condition(job, "Succeeded", "Failed"),
+        failed=has_condition(job, "Failed"),
         priority_class=policy.at("schedulingPolicy").text("priorityClass"),
     )
 

@@ -1,0 +1,103 @@
+"""Releasing applications and holding them back: what was decided, and what they show of it.
+
+An application shows the last decision that the actuator wrote on it. Until that is ours, it shows the past.
+Only then does it count if it runs unadmitted (the policies were not there when it was made, or were got
+round) or is held back although it was admitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sluice.decisions import EvictWorkload
+
+from sluice_scheduler.core.entities import Workload
+from sluice_scheduler.core.kinship import controlled
+from sluice_scheduler.core.state import State
+
+
+def about(workload: Workload) -> dict[str, Any]:
+    """What every decision to release or suspend an application says of it."""
+    return {
+        "cluster": workload.cluster,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "uid": workload.uid,
+        "queue": workload.queue,
+        "application": workload.facts.kind,
+        "suspendable": workload.facts.suspendable,
+        "resource_version": workload.resource_version,
+    }
+
+
+def admit_workload(state: State, workload: Workload, pools: dict[str, str]) -> None:
+    """Count an application as admitted; its minima are held in these pools."""
+    workload.admitted, workload.admitted_ms, workload.pools = True, state.cell.time_ms, pools
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def put_back(state: State, workload: Workload) -> None:
+    """Count it as waiting again, in its old place."""
+    workload.admitted, workload.pools, workload.kept, workload.reclaimed = False, {}, {}, {}
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:
+    """Decide that an application be held back; the decision's seq."""
+    decision = state.decide(
+        EvictWorkload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
+    )
+    workload.seq, workload.deadline_ms = decision.seq, deadline_ms
+    state.releasing[decision.seq] = workload.key
+    state.suspending[workload.key] = None
+    put_back(state, workload)
+    return decision.seq
+
+
+def heed(state: State) -> None:
+    """Bring the accounts of applications in step with what they show of themselves."""
+    unheeded, state.unheeded = state.unheeded, {}
+    for key in sorted(unheeded):
+        workload = state.workloads.get(key)
+        if workload is None or workload.facts.finished or controlled(state, workload):
+            continue
+        if not state.is_live(workload.cluster) or workload.retry_ms > state.cell.time_ms:
+            state.unheeded[key] = None
+        elif _shows_the_present(workload):
+            _heed(state, workload)
+    state.settle_applications()
+
+
+def _shows_the_present(workload: Workload) -> bool:
+    carried = workload.facts.decision.rpartition(".")[2]
+    return (int(carried) if carried.isdigit() else 0) >= workload.seq
+
+
+def _heed(state: State, workload: Workload) -> None:
+    facts = workload.facts
+    if facts.released and not workload.admitted:
+        if state.holding_of(workload) or (workload.found and facts.decision):
+            admit_workload(state, workload, _pools_found(state, workload))
+        else:
+            suspend(
+                state,
+                workload,
+                deadline_ms=state.cell.time_ms,
+                reason="Unsuspended",
+                sentence=f"{workload.title} was released by somebody else: it waits for its turn",
+            )
+    elif workload.admitted and workload.seq and not facts.released:
+        put_back(state, workload)
+
+
+def _pools_found(state: State, workload: Workload) -> dict[str, str]:
+    """Where the minima of an application are held that was found running: where its pods are, or may go."""
+    pools = {}
+    holding = state.holding_of(workload)
+    for pod_set in workload.facts.pod_sets:
+        here = [pod.pool for pod in holding if pod.pod_set == pod_set.name and pod.pool]
+        allowed = state.places.pools_for(workload.cluster, pod_set.node_selector)
+        pools[pod_set.name] = next(iter([*here, *allowed]), "")
+    return pools

@@ -1,0 +1,188 @@
+"""What DynamicWorkloads show of applications: once a tick, those of which something has changed.
+
+One is made for each application when it is first told of, so one that is admitted within a tick of its
+creation is never shown as pending: its release and one status are all that is written.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from sluice.applications import BY_HAND
+from sluice.decisions import CreateWorkload, GrantedPods, ReportWorkload, ShownPodSet, WorkloadPhase
+
+from sluice_scheduler.core.applications import Application, reclaimable
+from sluice_scheduler.core.conditions import condition, since
+from sluice_scheduler.core.entities import Report, Workload
+from sluice_scheduler.core.explain import why_short
+from sluice_scheduler.core.kinship import controlled
+from sluice_scheduler.core.state import State
+
+#: Of an object's name in the name of another.
+_NAME_MAX: Final = 200
+
+
+def show(state: State) -> None:
+    untold, state.untold = state.untold, {}
+    for key in sorted(untold):
+        workload = state.workloads.get(key)
+        if workload is None or controlled(state, workload):
+            continue
+        if not state.is_live(workload.cluster):
+            state.untold[key] = None
+            continue
+        _create(state, workload)
+        _report(state, workload, state.applications[(workload.cluster, workload.namespace, workload.title)])
+
+
+def shown_name(workload: Workload) -> str:
+    """Of its DynamicWorkload. A later application of the same name has another."""
+    if workload.facts.kind == BY_HAND:
+        return workload.name
+    mark = sha256(workload.uid.encode()).hexdigest()[:5]
+    return f"{workload.facts.kind.lower()}-{workload.name[:_NAME_MAX]}-{mark}"
+
+
+def _create(state: State, workload: Workload) -> None:
+    facts = workload.facts
+    if workload.shown or facts.finished:
+        return
+    workload.shown = shown_name(workload)
+    state.workloads.put(workload)
+    if facts.kind == BY_HAND:
+        return
+    state.decide(
+        CreateWorkload,
+        cluster=workload.cluster,
+        namespace=workload.namespace,
+        name=workload.shown,
+        uid=workload.uid,
+        application=facts.kind,
+        application_name=workload.name,
+        queue=workload.queue,
+        priority=workload.priority,
+        priority_class=facts.priority_class,
+        pod_sets=tuple(
+            ShownPodSet(
+                name=each.name,
+                count=each.count,
+                min_count=each.min_count,
+                max_count=each.max_count,
+                requests=each.requests,
+            )
+            for each in facts.pod_sets
+        ),
+        reason="Found",
+        sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+    )
+
+
+def _report(state: State, workload: Workload, app: Application) -> None:
+    """Decide to write its status, unless that is what was last written."""
+    if not workload.shown:
+        return
+    last = state.reports.get(f"{Report.kind}/{workload.key}")
+    sets = tuple(_granted(state, workload, app))
+    why = _why(state, workload, app)
+    granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
+    phase = _phase(state, workload, app)
+    ended = "its application has ended" if workload.facts.finished else ""
+    conditions = since(
+        last,
+        (
+            condition(state, "Ready", good=True, problem=workload.problem),
+            condition(state, "Admitted", good=True, problem="" if workload.admitted else why or ended),
+            condition(state, "Granted", good=True, problem=why and f"granted {granted}; {why}"),
+        ),
+    )
+    reclaimed = _reclaimed(state, workload)
+    shown = {
+        "generation": workload.facts.generation,
+        "phase": phase,
+        "pod_sets": [[e.name, e.desired, e.admitted, e.running, e.taken] for e in sets],
+        "reclaimed": reclaimed,
+        "why": why,
+    }
+    if last and not last.retry and last.figures == shown and last.conditions == conditions:
+        return
+    decision = state.decide(
+        ReportWorkload,
+        cluster=workload.cluster,
+        namespace=workload.namespace,
+        name=workload.shown,
+        uid=workload.uid,
+        generation=workload.facts.generation,
+        phase=phase,
+        pod_sets=sets,
+        reclaimed=reclaimed,
+        why=why,
+        conditions=conditions,
+        reason=phase,
+        sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+    )
+    state.reports.put(Report(about=workload.key, seq=decision.seq, figures=shown, conditions=conditions))
+
+
+def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
+    """Pods beyond those that it spoke of are growth: it asks for as many as there are."""
+    facts = workload.facts
+    asked = {each.name: each.count - reclaimable(workload, each) for each in facts.pod_sets}
+    names = [*asked, *sorted(name for name, book in app.books.items() if name not in asked and book.counts)]
+    found = []
+    for name in names:
+        book = app.book(name)
+        there = len(book.holding) + len(book.waiting)
+        found.append(
+            GrantedPods(
+                name=name,
+                desired=0 if facts.finished else max(asked.get(name, 0), there),
+                admitted=len(book.holding),
+                running=sum(1 for key in book.holding if state.pod(key).facts.phase == "Running"),
+                taken=workload.taken.get(name, 0),
+            )
+        )
+    return found
+
+
+def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
+    """What was given back of each pod set: while admitted it never falls."""
+    if not workload.admitted:
+        return {}
+    reclaimed = {
+        each.name: most
+        for each in workload.facts.pod_sets
+        if (most := max(reclaimable(workload, each), workload.reclaimed.get(each.name, 0)))
+    }
+    if reclaimed != workload.reclaimed:
+        workload.reclaimed = reclaimed
+        state.workloads.put(workload)
+    return reclaimed
+
+
+def _why(state: State, workload: Workload, app: Application) -> str:
+    """Why it waits, or some of its pods do; empty if none of it does."""
+    if workload.facts.finished:
+        return ""
+    if workload.problem:
+        return workload.problem
+    waiting = [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
+    for key in (workload.key, *waiting[:1]):
+        claim = state.forest.claims.get(key)
+        if claim is not None:
+            return why_short(state, state.forest.leaves[claim.line], claim)[1]
+        if state.promise_for(key) is not None:
+            return "room was made for it: evicted pods are still leaving"
+    if workload.retry_ms > state.cell.time_ms:
+        return "its release could not be written: it is tried again"
+    return "" if workload.admitted and not waiting else "it is about to be decided"
+
+
+def _phase(state: State, workload: Workload, app: Application) -> WorkloadPhase:
+    if workload.facts.finished:
+        return "Failed" if workload.facts.failed else "Finished"
+    if any(pod.evicting and pod.holds for pod in state.kinship.pods_below(state, workload)):
+        return "Reclaiming"
+    if not workload.admitted:
+        return "Pending"
+    return "Growing" if any(book.waiting for book in app.books.values()) else "Running"

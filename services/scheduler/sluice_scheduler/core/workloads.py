@@ -1,0 +1,266 @@
+"""Applications' accounts: made of their objects, or of their pods where there is no object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from sluice.applications import WITHOUT_OPERATOR
+from sluice.decisions import Delete
+from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
+
+from sluice_scheduler.core.binding import place_workload
+from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
+from sluice_scheduler.core.kinship import regroup
+from sluice_scheduler.core.state import State
+
+DRIVER: Final = "driver"
+EXECUTOR: Final = "executor"
+_SPARK: Final = ("SparkApplication", WITHOUT_OPERATOR)
+#: A driver that lives replaces an executor that failed within seconds.
+SILENCE_MS: Final = 60_000
+
+
+def workload_changed(state: State, workload: Workload | None, event: WorkloadEvent, sync: str) -> None:
+    before = workload.facts if workload is not None else None
+    if workload is None:
+        found = not state.is_live(event.cluster)
+        workload = Workload(facts=event.workload, found=found, **identity(event, sync))
+        state.kinship.add(workload)
+    else:
+        workload.resource_version = event.resource_version
+        if before == event.workload:  # most often a status that somebody wrote
+            state.workloads.put(workload)
+            return
+        if not _asks_the_same(workload.facts, event.workload):
+            state.give_up_claim(workload.key)
+        state.kinship.remove(workload)
+        workload.facts = event.workload
+        state.kinship.add(workload)
+    workload.priority = priority_of(state, workload)
+    _take_place(state, workload)
+    if before is None or before.controller != event.workload.controller:
+        regroup(state, state.kinship.pods_below(state, workload))
+
+
+def _take_place(state: State, workload: Workload) -> None:
+    """Bring an account that has changed into its queue."""
+    state.workloads.put(workload)
+    state.workload_by_title[(workload.cluster, workload.namespace, workload.title)] = workload
+    namespace = state.namespace_of(workload.cluster, workload.namespace)
+    if namespace is not None:
+        place_workload(state, workload, namespace)
+    state.touch(workload)
+
+
+def _asks_the_same(before: WorkloadFacts, after: WorkloadFacts) -> bool:
+    """Whether what was promised to a workload is still what it waits for."""
+    return (before.pod_sets, before.queue, before.finished) == (after.pod_sets, after.queue, after.finished)
+
+
+def workload_vanished(state: State, workload: Workload) -> None:
+    state.break_promise(workload.key)
+    state.forget_workload(workload)
+    state.workloads.drop(workload.key)
+    state.reports.discard(f"{Report.kind}/{workload.key}")
+    state.kinship.remove(workload)
+    regroup(state, state.kinship.pods_below(state, workload))
+
+
+def count_end(state: State, before: Pod | None, after: Pod) -> None:
+    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it. One that
+    failed may be, and leaves its share to the one that does."""
+    workload = state.workload_of(after.key)
+    if workload is None:
+        return
+    name = after.pod_set
+    if after.facts.phase == "Succeeded":
+        workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
+    elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
+        if not after.facts.deleting:
+            workload.kept = {**workload.kept, name: workload.kept.get(name, 0) + 1}
+    elif workload.facts.kind == WITHOUT_OPERATOR and all(p.name != DRIVER for p in workload.facts.pod_sets):
+        workload.failed_ms = state.cell.time_ms
+        state.failing[workload.key] = None
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+# ---- priorities: applications name their class, pods bear its number
+
+
+def priority_of(state: State, workload: Workload) -> int:
+    name = workload.facts.priority_class
+    found = next(
+        (c.value for c in state.priority_classes if (c.cluster, c.name) == (workload.cluster, name)), None
+    )
+    return workload.facts.priority if found is None else found
+
+
+def priority_class_changed(
+    state: State, priority_class: PriorityClass | None, event: PriorityClassEvent, sync: str
+) -> None:
+    if priority_class is None:
+        priority_class = PriorityClass(value=event.value, **identity(event, sync))
+    priority_class.value, priority_class.resource_version = event.value, event.resource_version
+    state.priority_classes.put(priority_class)
+    _rank_anew(state, priority_class)
+
+
+def priority_class_vanished(state: State, priority_class: PriorityClass) -> None:
+    state.priority_classes.drop(priority_class.key)
+    _rank_anew(state, priority_class)
+
+
+def _rank_anew(state: State, priority_class: PriorityClass) -> None:
+    for workload in sorted(state.workloads, key=lambda workload: workload.key):
+        if (workload.cluster, workload.facts.priority_class) == (priority_class.cluster, priority_class.name):
+            workload.priority = priority_of(state, workload)
+            state.workloads.put(workload)
+            state.touch(workload)
+
+
+# ---- Spark without an operator: its pods are all there is of it
+
+
+def see_spark_pod(state: State, pod: Pod) -> None:
+    """Make the account of the application that a pod names, or bring it in step with what the pod shows."""
+    kind, _, name = pod.facts.workload.partition("/")
+    if kind != WITHOUT_OPERATOR:
+        return
+    workload = state.workload_by_title.get((pod.cluster, pod.namespace, pod.facts.workload))
+    if workload is None:
+        if pod.facts.finished:
+            return
+        facts = WorkloadFacts(
+            kind=kind,
+            pod_sets=(),
+            created_ms=pod.facts.created_ms,
+            queue=pod.facts.queue,
+            priority=pod.facts.priority,
+        )
+        workload = Workload(
+            facts=facts,
+            found=not state.is_live(pod.cluster),
+            cluster=pod.cluster,
+            namespace=pod.namespace,
+            name=name,
+            uid=f"{kind}-{pod.namespace}-{name}",
+            resource_version=0,
+            priority=pod.facts.priority,
+        )
+        state.kinship.add(workload)
+    facts = _as_its_pod_shows(workload.facts, pod)
+    if workload.failed_ms and pod.facts.created_ms > workload.failed_ms:
+        workload.failed_ms, facts = 0, replace(facts, finished=False)  # somebody goes on asking for pods
+    if facts != workload.facts:
+        workload.facts = facts
+        _take_place(state, workload)
+
+
+def _as_its_pod_shows(facts: WorkloadFacts, pod: Pod) -> WorkloadFacts:
+    """A driver is of no use without an executor, taken to be as large as the driver until one is seen."""
+    sets = {each.name: each for each in facts.pod_sets}
+    shown = pod.facts.pod_set
+    guessed = DRIVER in sets and sets[EXECUTOR] == _guess(sets[DRIVER])
+    is_new = shown not in sets or (shown == EXECUTOR and guessed)
+    if shown in (DRIVER, EXECUTOR) and is_new:
+        sets[shown] = PodSetFacts(
+            name=shown,
+            count=1,
+            min_count=1,
+            max_count=1 if shown == DRIVER else None,
+            requests=pod.facts.requests,
+            node_selector=pod.facts.node_selector,
+        )
+    if DRIVER in sets:
+        sets.setdefault(EXECUTOR, _guess(sets[DRIVER]))
+    finished = pod.facts.finished if shown == DRIVER else facts.finished
+    ordered = tuple(sets[name] for name in (DRIVER, EXECUTOR) if name in sets)
+    return replace(facts, pod_sets=ordered, finished=finished)
+
+
+def _guess(driver: PodSetFacts) -> PodSetFacts:
+    return replace(driver, name=EXECUTOR, max_count=None)
+
+
+def forget_spark_pod(state: State, pod: Pod) -> None:
+    """Without pods there is nothing left of it; without its driver it is through."""
+    workload = state.workload_by_title.get((pod.cluster, pod.namespace, pod.facts.workload))
+    if workload is None or workload.facts.kind != WITHOUT_OPERATOR:
+        return
+    if next(state.kinship.pods_below(state, workload), None) is None:
+        workload_vanished(state, workload)
+        _forget_shown(state, workload)
+    elif pod.facts.pod_set == DRIVER:
+        _end(state, workload)
+
+
+def _forget_shown(state: State, workload: Workload) -> None:
+    """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it."""
+    if workload.shown:
+        state.decide(
+            Delete,
+            cluster=workload.cluster,
+            namespace=workload.namespace,
+            name=workload.shown,
+            uid=workload.uid,
+            about="dynamicworkload",
+            reason="ApplicationGone",
+            sentence=f"no pod of {workload.title} is left",
+        )
+
+
+def end_silent(state: State) -> None:
+    """In client mode the driver is no pod. It replaces executors that fail, or it is gone."""
+    for key in sorted(state.failing):
+        workload = state.workloads.get(key)
+        if workload is None or not workload.failed_ms:
+            del state.failing[key]
+        elif state.cell.time_ms - workload.failed_ms >= SILENCE_MS and not state.holding_of(workload):
+            del state.failing[key]
+            _end(state, workload)
+
+
+def _end(state: State, workload: Workload) -> None:
+    workload.facts = replace(workload.facts, finished=True)
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+# ---- pods that nobody is left to use
+
+
+def clean_up(state: State) -> None:
+    """Delete gated executors whose driver has ended: as long as its pod is kept, nobody else does."""
+    for key in sorted(state.due):
+        workload = state.due[key].workload
+        if workload is None or workload.facts.kind not in _SPARK or not state.is_live(workload.cluster):
+            continue
+        for pod in [state.pod(key) for book in state.due[key].books.values() for key in sorted(book.waiting)]:
+            if _is_orphaned(state, workload, pod):
+                _delete(state, pod)
+
+
+def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
+    driver = state.pods.get(f"{Pod.kind}/{pod.cluster}/{pod.facts.owner}")
+    if driver is not None and driver.facts.finished:
+        return True
+    return workload.facts.kind == WITHOUT_OPERATOR and workload.facts.finished
+
+
+def _delete(state: State, pod: Pod) -> None:
+    state.withdraw(pod)
+    decision = state.decide(
+        Delete,
+        cluster=pod.cluster,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        about="pod",
+        reason="DriverEnded",
+        sentence="its driver has ended, and nobody is left to use it",
+    )
+    pod.evicting = decision.seq
+    state.pods.put(pod)
+    state.enter(pod)
