@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster_api import Api, Object, made
+from sluice.applications import APPLICATION_KINDS, BY_HAND
 from sluice_local import Stack
 from sluice_local.kubectl import kubectl
 
@@ -83,7 +84,19 @@ def test_every_service_is_probed_bounded_and_can_be_drained(rendered: str, deplo
 READ = ("get", "list", "watch")
 TENANCY = ("queues.sluice.dev", "resourcepools.sluice.dev")
 SLUICE = (*TENANCY, "dynamicworkloads.sluice.dev", "queuejobs.sluice.dev")
-WATCHED = ("pods", "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", *TENANCY)
+WORKLOADS = "dynamicworkloads.sluice.dev"
+#: Of other people, and as what the API server knows them.
+APPLICATIONS = tuple(
+    f"{each.plural}.{each.api_version.partition('/')[0]}"
+    for each in APPLICATION_KINDS.values()
+    if each.kind != BY_HAND
+)
+WATCHED = (
+    *("pods", "nodes", "namespaces", "priorityclasses.scheduling.k8s.io"),
+    *TENANCY,
+    WORKLOADS,
+    *APPLICATIONS,
+)
 #: Service: (verbs, resources, namespace or everywhere) that it needs. Everything else is refused.
 NEEDS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...], str]]] = {
     "watcher": [(("list", "watch"), WATCHED, "")],
@@ -93,7 +106,9 @@ NEEDS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...], str]]] = {
         (("create",), ("pods/eviction",), ""),
         (("get", "patch"), ("namespaces",), ""),
         (("get",), TENANCY, ""),
-        (("patch",), tuple(f"{kind}/status" for kind in TENANCY), ""),
+        (("patch",), tuple(f"{kind}/status" for kind in (*TENANCY, WORKLOADS)), ""),
+        (("get", "create", "patch", "delete"), (WORKLOADS,), ""),
+        (("get", "patch"), APPLICATIONS, ""),
         (("create",), ("events",), ""),
     ],
     "console": [(READ, SLUICE, "")],
@@ -114,7 +129,8 @@ RESOURCES = (
     *("leases.coordination.k8s.io", "priorityclasses.scheduling.k8s.io"),
     *("clusterroles.rbac.authorization.k8s.io", "mutatingadmissionpolicies.admissionregistration.k8s.io"),
     *SLUICE,
-    *(f"{kind}/status" for kind in SLUICE),
+    *APPLICATIONS,
+    *(f"{kind}/status" for kind in (*SLUICE, *APPLICATIONS)),
 )
 
 
