@@ -66,6 +66,14 @@ class ObjectEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """What becomes of a minimum that was admitted and does not come up in time."""
+
+    deadline_ms: int  # after its admission
+    hard: bool = True  # it is put back into its queue; else it goes on with what runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
     """What counts of a managed pod."""
 
@@ -83,6 +91,7 @@ class PodFacts:
     workload: str = ""  # where no controller leads to one: the application or pod group that its labels name
     pod_set: str = ""  # which of the application's pod sets
     group_size: int = 0  # of a pod group: so many pods are admitted together
+    gang: Gang | None = None  # of a pod group
 
     @property
     def finished(self) -> bool:
@@ -130,6 +139,7 @@ class WorkloadFacts:
     decision: str = ""  # `<epoch>.<seq>` of the decision that released or suspended it
     controller: str = ""  # uid of the application that controls it: its pods are charged to that one
     as_pod_set: str = ""  # which of the controller's pod sets its pods are; empty: what they say themselves
+    gang: Gang | None = None
     replaces_failed: bool = False  # a failed pod keeps its share for the one that replaces it
 
 

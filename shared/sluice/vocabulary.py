@@ -27,6 +27,11 @@ POD_SET_LABEL: Final = "sluice.dev/pod-set"
 POD_GROUP_LABEL: Final = "sluice.dev/pod-group"
 POD_GROUP_SIZE_ANNOTATION: Final = "sluice.dev/pod-group-size"
 
+#: On an application, or the pods of a group: by when its minimum must run once it was admitted, and what
+#: becomes of it otherwise ("hard": it is put back; "soft": it goes on with what runs).
+GANG_DEADLINE_ANNOTATION: Final = "sluice.dev/gang-deadline-seconds"
+GANG_ON_DEADLINE_ANNOTATION: Final = "sluice.dev/gang-on-deadline"
+
 DEFAULT_CELL: Final = "default"
 #: Where Sluice's own services, service accounts and Leases live.
 SYSTEM_NAMESPACE: Final = "sluice-system"

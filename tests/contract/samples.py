@@ -32,6 +32,7 @@ from sluice.events import (
     CellConfig,
     ConfigEvent,
     Event,
+    Gang,
     NamespaceEvent,
     NodeEvent,
     NodeFacts,
@@ -110,6 +111,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             workload="SparkDriver/spark-1",
             pod_set="executor",
             group_size=3,
+            gang=Gang(deadline_ms=60_000, hard=False),
         ),
     ),
     WorkloadEvent(
@@ -141,6 +143,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             decision="1-4711.40",
             controller="77777777-4f5a-6789-abcd-ef0123456789",
             as_pod_set="submitter",
+            gang=Gang(deadline_ms=60_000, hard=False),
             replaces_failed=True,
         ),
     ),

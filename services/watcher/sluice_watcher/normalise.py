@@ -30,7 +30,8 @@ from sluice.events import (
 )
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
-from sluice_watcher.applications.fields import ApplicationError, count_of
+from sluice_watcher.applications.asked import gang
+from sluice_watcher.applications.fields import ApplicationError, Fields, count_of
 from sluice_watcher.applications.kinds import leads_to, member_of, read_application
 from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object, amounts, effective_requests
@@ -93,6 +94,7 @@ def pod(seen: Sighting) -> PodEvent:
         workload=member.named if member else "",
         pod_set=member.pod_set if member else "",
         group_size=_group_size(annotations),
+        gang=gang(Fields(annotations, "metadata.annotations")),
     )
     return PodEvent(**_identity(seen), pod=facts)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice.events import PodSetFacts
+from sluice.events import Gang, PodSetFacts
+from sluice.values import Resources
 
 from sluice_scheduler.core.claims import Claim, Cost, Part, Shape, cost_of, part
 from sluice_scheduler.core.entities import Pod, Workload
@@ -38,12 +39,13 @@ class PodSetBook:
 
 
 class Application:
-    __slots__ = ("books", "free", "group_size", "key", "offered", "workload")
+    __slots__ = ("books", "free", "group_gang", "group_size", "key", "offered", "workload")
 
     def __init__(self, key: tuple[str, str, str]) -> None:
         self.key = key  # cluster, namespace, name
         self.workload: Workload | None = None
         self.group_size = 0
+        self.group_gang: Gang | None = None
         self.books: dict[str, PodSetBook] = {}
         self.offered = False  # its waiting pods stand in line one by one
         self.free = False  # its minima are nothing: it starts without a claim
@@ -57,6 +59,7 @@ class Application:
 
     def enter(self, pod: Pod) -> None:
         self.group_size = self.group_size or pod.facts.group_size
+        self.group_gang = self.group_gang or pod.facts.gang
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
@@ -73,6 +76,10 @@ class Application:
         if self.workload is not None:
             return self.workload.admitted and not self.workload.facts.finished
         return self.group_size > 0 and any(book.holding for book in self.books.values())
+
+    @property
+    def gang(self) -> Gang | None:
+        return self.workload.facts.gang if self.workload is not None else self.group_gang
 
     def settle(self, state: State) -> None:
         self._reserve(state)
@@ -94,20 +101,25 @@ class Application:
                 state.forest.charge(book.queue, _times(book.cost, book.reserved), -1)
                 state.reserving[book.queue].pop(self.key, None)
                 book.reserved = 0
-        if self.workload is None or not self.admitted:
+        workload = self.workload
+        if workload is None or not self.admitted or controlled(state, workload):
             return
-        for pod_set in self.workload.facts.pod_sets:
+        for pod_set in workload.facts.pod_sets:
             book = self.book(pod_set.name)
-            missing = missing_of(self.workload, pod_set, len(book.holding))
-            if missing > 0:
-                pool = self.workload.pools.get(pod_set.name, "")
-                book.queue = self.workload.queue
-                book.cost = (
-                    cost_of(self.workload.cluster, pool, tuple(pod_set.requests.items())) if pool else ()
-                )
+            size = workload.sizes.get(pod_set.name, {})
+            missing = missing_of(workload, pod_set, len(book.holding))
+            if missing > 0 and self._is_of_use(state, book, size):
+                pool = workload.pools.get(pod_set.name, "")
+                book.queue = workload.queue
+                book.cost = cost_of(workload.cluster, pool, tuple(size.items())) if pool else ()
                 book.reserved = missing
                 state.forest.charge(book.queue, _times(book.cost, missing), 1)
                 state.reserving.setdefault(book.queue, {})[self.key] = self
+
+    def _is_of_use(self, state: State, book: PodSetBook, size: Resources) -> bool:
+        """Pods that came larger than they were said to be can't use what is reserved: it would only stand in
+        their way."""
+        return not book.waiting or any(is_within(state.pod(key), size) for key in book.waiting)
 
     # ---- the gang claim
 
@@ -136,7 +148,7 @@ class Application:
                 self.claim_key,
                 queue=workload.queue,
                 priority=workload.priority,
-                created_ms=workload.facts.created_ms,
+                created_ms=workload.in_line_ms,
                 names=(workload.namespace, workload.uid),
                 parts=parts_of(workload),
             )
@@ -164,7 +176,8 @@ def _asks_the_same(one: Claim, other: Claim) -> bool:
 
 def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
     """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
-    return max(0, min(pod_set.min_count, pod_set.count) - reclaimable(workload, pod_set))
+    minimum = workload.minima.get(pod_set.name, min(pod_set.min_count, pod_set.count))
+    return max(0, minimum - reclaimable(workload, pod_set))
 
 
 def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
@@ -174,7 +187,8 @@ def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
     if pod_set.completions is not None or not succeeded_of(workload, pod_set):
         unfilled = pod_set.count - reclaimable(workload, pod_set) - holding
         kept = min(workload.kept.get(pod_set.name, 0), unfilled)
-    return max(minimum_of(workload, pod_set) - holding, kept)
+    granted = workload.granted.get(pod_set.name, 0)
+    return max(min(minimum_of(workload, pod_set), granted) - holding, kept)
 
 
 def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
@@ -182,6 +196,10 @@ def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
     if left := workload.kept.get(pod_set, 0):
         workload.kept = {**workload.kept, pod_set: left - 1}
         state.workloads.put(workload)
+
+
+def is_within(pod: Pod, size: Resources) -> bool:
+    return all(amount <= size.get(resource, 0) for resource, amount in pod.facts.requests.items())
 
 
 def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:

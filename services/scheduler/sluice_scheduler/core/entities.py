@@ -83,6 +83,7 @@ class Pod(TrackedObject):
     admitted_ms: int = 0
     application: str = ""  # the title of what it is charged with; empty: it stands for itself
     pod_set: str = ""
+    judged: bool = False  # whether the minimum of its group came up in time
     stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
 
     @property
@@ -121,9 +122,15 @@ class Workload(TrackedObject):
     deadline_ms: int = 0  # until when its pods may hold up its suspension
     found: bool = False  # first seen in a rebuild: an earlier ledger may have released it
     retry_ms: int = 0  # no claim of its own before
-    pools: dict[str, str] = field(default_factory=dict)  # where each pod set's reservation is held
+    #: What was granted at its admission: where each pod set is held, how many pods of it, and how large.
+    pools: dict[str, str] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Resources] = field(default_factory=dict)
     succeeded: dict[str, int] = field(default_factory=dict)  # finished pods of each pod set
     kept: dict[str, int] = field(default_factory=dict)  # shares of failed pods, for those that replace them
+    judged: bool = False  # whether its minimum came up in time
+    minima: dict[str, int] = field(default_factory=dict)  # smaller ones, since the rest did not come in time
+    requeued_ms: int = 0  # it lost its place in line then
     reclaimed: dict[str, int] = field(default_factory=dict)  # pods given back; never falls while admitted
     taken: dict[str, int] = field(default_factory=dict)  # pods that were taken back
     shown: str = ""  # its DynamicWorkload, once that was asked for
@@ -135,6 +142,11 @@ class Workload(TrackedObject):
     def title(self) -> str:
         """What its pods call it; nothing else in its namespace has this title."""
         return self.name if self.facts.kind == BY_HAND else f"{self.facts.kind}/{self.name}"
+
+    @property
+    def in_line_ms(self) -> int:
+        """Since when it stands in line."""
+        return max(self.facts.created_ms, self.requeued_ms)
 
     @property
     def listed_as(self) -> str:

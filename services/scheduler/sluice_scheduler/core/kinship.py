@@ -41,6 +41,12 @@ class Kinship:
             if not below:
                 self._below.pop(above, None)
 
+    def workloads_below(self, state: State, account: Workload) -> Iterator[Workload]:
+        """Those that an application controls."""
+        for key in sorted(self._below.get((account.cluster, account.namespace, account.uid), ())):
+            if (below := state.workloads.get(key)) is not None:
+                yield below
+
     def pods_below(self, state: State, account: Pod | Workload, links: int = LINKS_MAX) -> Iterator[Pod]:
         """The pods whose way up may lead past an account."""
         aboves: list[_Above] = [(account.cluster, account.namespace, account.uid)]

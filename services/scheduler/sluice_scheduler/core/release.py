@@ -7,10 +7,12 @@ round) or is held back although it was admitted.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from sluice.decisions import EvictWorkload
 
+from sluice_scheduler.core.applications import minimum_of
 from sluice_scheduler.core.entities import Workload
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State
@@ -30,16 +32,20 @@ def about(workload: Workload) -> dict[str, Any]:
     }
 
 
-def admit_workload(state: State, workload: Workload, pools: dict[str, str]) -> None:
-    """Count an application as admitted; its minima are held in these pools."""
-    workload.admitted, workload.admitted_ms, workload.pools = True, state.cell.time_ms, pools
+def admit_workload(state: State, workload: Workload, pools: dict[str, str], granted: dict[str, int]) -> None:
+    """Count an application as admitted; what it was granted is held in these pools, and no more is reserved
+    whatever it says of itself later: that would be growth, and has its turn like any other."""
+    workload.admitted, workload.admitted_ms, workload.judged = True, state.cell.time_ms, False
+    workload.pools, workload.granted = pools, granted
+    workload.sizes = {each.name: each.requests for each in workload.facts.pod_sets}
     state.workloads.put(workload)
     state.touch(workload)
 
 
 def put_back(state: State, workload: Workload) -> None:
     """Count it as waiting again, in its old place."""
-    workload.admitted, workload.pools, workload.kept, workload.reclaimed = False, {}, {}, {}
+    workload.admitted, workload.pools, workload.granted, workload.sizes = False, {}, {}, {}
+    workload.kept, workload.reclaimed, workload.minima = {}, {}, {}
     state.workloads.put(workload)
     state.touch(workload)
 
@@ -78,8 +84,14 @@ def _shows_the_present(workload: Workload) -> bool:
 def _heed(state: State, workload: Workload) -> None:
     facts = workload.facts
     if facts.released and not workload.admitted:
-        if state.holding_of(workload) or (workload.found and facts.decision):
-            admit_workload(state, workload, _pools_found(state, workload))
+        holding = state.holding_of(workload)
+        if workload.found and facts.decision:
+            minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
+            admit_workload(state, workload, _pools_found(state, workload), minima)
+        elif holding:
+            admit_workload(
+                state, workload, _pools_found(state, workload), Counter(p.pod_set for p in holding)
+            )
         else:
             suspend(
                 state,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sluice.decisions import Admit, AdmitWorkload
 
-from sluice_scheduler.core.applications import PodSetBook, fill_kept, minimum_of
+from sluice_scheduler.core.applications import PodSetBook, fill_kept, is_within, minimum_of
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
@@ -81,7 +81,7 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
     )
     workload.seq = decision.seq
     state.releasing[decision.seq] = workload.key
-    admit_workload(state, workload, pools)
+    admit_workload(state, workload, pools, reserved)
     state.settle_applications()
     open_reserved(state)
 
@@ -108,7 +108,7 @@ def open_reserved(state: State) -> None:
         for pod_set in workload.facts.pod_sets:
             book = app.book(pod_set.name)
             for pod in _first_waiting(state, book):
-                if book.reserved and _is_within(pod, pod_set.requests):
+                if book.reserved and is_within(pod, workload.sizes.get(pod_set.name, {})):
                     open_gate(
                         state,
                         pod,
@@ -128,10 +128,6 @@ def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
     now = state.cell.time_ms
     ready = [pod for pod in pods if pod.retry_ms <= now]
     return sorted(ready, key=lambda pod: (pod.facts.created_ms, pod.uid))[: book.reserved]
-
-
-def _is_within(pod: Pod, requests: dict[str, int]) -> bool:
-    return all(amount <= requests.get(resource, 0) for resource, amount in pod.facts.requests.items())
 
 
 def open_gate(

@@ -291,7 +291,7 @@ class State:
         priority, created_ms = facts.priority, facts.created_ms
         if workload is not None:
             names = (pod.namespace, workload.uid, facts.created_ms, pod.uid)
-            priority, created_ms = workload.priority, workload.facts.created_ms
+            priority, created_ms = workload.priority, workload.in_line_ms
         shape = self.forest.shape((self.part_of(pod),))
         self.forest.join(
             Claim(
@@ -404,6 +404,8 @@ class State:
                 app = unsettled[key]
                 app.settle(self)
                 self.due[key] = app
+                if app.admitted and app.gang is not None:
+                    self.gangs[key] = None
                 if app.workload is not None:
                     self.untold[app.workload.key] = None
                 if app.free:
@@ -505,6 +507,8 @@ class State:
         self.untold: dict[str, None] = {}
         #: Applications that are being suspended, and those in which executors have failed.
         self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
+        #: Those whose minimum must run by some time: applications, and pod groups by their first name.
+        self.gangs: dict[tuple[str, str, str], None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}

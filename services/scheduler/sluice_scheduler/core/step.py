@@ -18,6 +18,7 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
+from sluice_scheduler.core.gangs import judge_gangs
 from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
@@ -54,6 +55,7 @@ def _react(state: State, event: Event) -> None:
             level_old_graves(state)
             end_silent(state)
             hasten(state)
+            judge_gangs(state)
             report(state)
             state.pass_due = state.pass_due or state.waits_for_time()
         case UnmanagedEvent():

@@ -61,7 +61,8 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
     costs: list[Cost] = []
     workload = app.workload
     minima = {each.name: minimum_of(workload, each) for each in workload.facts.pod_sets} if workload else {}
-    for name, book in sorted(app.books.items()):
+    for name in _drivers_last(app):
+        book = app.books[name]
         pods = sorted(map(state.pod, book.holding), key=lambda pod: (pod.admitted_ms, pod.seq, pod.uid))
         everybody += pods
         costs += [pod_cost(pod) for pod in pods]
@@ -75,6 +76,21 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
         units.append(Unit(leaf, everybody, _sum(costs), priority, admitted_ms, app))
     return units
+
+
+def whole_of(state: State, app: Application, queue: str) -> Unit | None:
+    """All that an application holds, as one unit."""
+    leaf = state.forest.leaves.get(queue)
+    units = _of_application(state, leaf, app) if leaf is not None else []
+    return next((unit for unit in units if unit.is_whole), None)
+
+
+def _drivers_last(app: Application) -> list[str]:
+    """Its pod sets; a driver or head, of which there can be only one, outlives those that need it."""
+    single = (
+        {each.name for each in app.workload.facts.pod_sets if each.max_count == 1} if app.workload else ()
+    )
+    return sorted(app.books, key=lambda name: (name in single, name))
 
 
 def _sum(costs: list[Cost]) -> Cost:

@@ -40,7 +40,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
     workload.priority = priority_of(state, workload)
     _take_place(state, workload)
     if before is None or before.controller != event.workload.controller:
-        regroup(state, state.kinship.pods_below(state, workload))
+        _regroup_below(state, workload)
 
 
 def _take_place(state: State, workload: Workload) -> None:
@@ -64,6 +64,13 @@ def workload_vanished(state: State, workload: Workload) -> None:
     state.workloads.drop(workload.key)
     state.reports.discard(f"{Report.kind}/{workload.key}")
     state.kinship.remove(workload)
+    _regroup_below(state, workload)
+
+
+def _regroup_below(state: State, workload: Workload) -> None:
+    """Those that it controls have an account of their own while it has none, and the other way round."""
+    for below in state.kinship.workloads_below(state, workload):
+        state.touch(below)
     regroup(state, state.kinship.pods_below(state, workload))
 
 

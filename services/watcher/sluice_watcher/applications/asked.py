@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.vocabulary import MIN_COUNT_ANNOTATION
+from sluice.events import Gang
+from sluice.vocabulary import (
+    GANG_DEADLINE_ANNOTATION,
+    GANG_ON_DEADLINE_ANNOTATION,
+    MIN_COUNT_ANNOTATION,
+)
 
-from sluice_watcher.applications.fields import COUNT_MAX, Fields, count_of
+from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields, count_of
 from sluice_watcher.applications.templates import Template
 
 
@@ -32,6 +37,7 @@ class Asked:
     priority: int = 0
     priority_class: str = ""  # empty: that of the first part whose template names one
     suspendable: bool = True  # else its pods' gates hold it back
+    gang: Gang | None = None  # where it is no annotation
     replaces_failed: bool = False  # a pod that fails is replaced in its place
 
 
@@ -52,6 +58,20 @@ def min_count(application: Fields, *, count: int, default: int) -> int:
     if not text:
         return min(default, count)
     return min(count_of(text, annotations.path_of(MIN_COUNT_ANNOTATION)), count)
+
+
+def gang(annotations: Fields) -> Gang | None:
+    """By when a minimum that was admitted must run, where its author has said so."""
+    text = annotations.text(GANG_DEADLINE_ANNOTATION)
+    if not text:
+        return None
+    seconds = count_of(text, annotations.path_of(GANG_DEADLINE_ANNOTATION))
+    otherwise = annotations.text(GANG_ON_DEADLINE_ANNOTATION) or "hard"
+    if otherwise not in ("hard", "soft"):
+        raise ApplicationError(
+            annotations.path_of(GANG_ON_DEADLINE_ANNOTATION), f"{otherwise!r} is neither: write hard or soft"
+        )
+    return Gang(deadline_ms=seconds * 1000, hard=otherwise == "hard")
 
 
 def has_condition(application: Fields, *types: str) -> bool:

@@ -5,6 +5,8 @@ What the application is does not matter: its pods name the workload by label, an
 
 from __future__ import annotations
 
+from sluice.events import Gang
+
 from sluice_watcher.applications.asked import Asked, Part
 from sluice_watcher.applications.fields import Fields
 from sluice_watcher.applications.templates import Template
@@ -19,7 +21,13 @@ def asked(workload: Fields) -> Asked:
         priority=spec.whole("priority", 0),
         priority_class=spec.text("priorityClassName"),
         suspendable=False,
+        gang=_gang(spec.at("gang")),
     )
+
+
+def _gang(fields: Fields) -> Gang | None:
+    seconds = fields.count("deadlineSeconds", 0)
+    return Gang(deadline_ms=seconds * 1000, hard=fields.text("onDeadline") != "soft") if seconds else None
 
 
 def _part(pod_set: Fields) -> Part:

@@ -19,7 +19,7 @@ from sluice.vocabulary import (
 )
 
 from sluice_watcher.applications import by_hand, dask, jobs, ray, spark, training
-from sluice_watcher.applications.asked import Asked, Part
+from sluice_watcher.applications.asked import Asked, Part, gang
 from sluice_watcher.applications.fields import ApplicationError, Fields
 from sluice_watcher.applications.owners import Member, controller
 from sluice_watcher.applications.templates import Overheads
@@ -73,6 +73,7 @@ def read_application(
         decision=annotations.text(DECISION_ANNOTATION),
         controller=controlled.uid if controlled else "",
         as_pod_set=_AS_POD_SET.get(controlled.kind, "") if controlled and kind.kind == "Job" else "",
+        gang=asked.gang or gang(annotations),
         replaces_failed=asked.replaces_failed,
     )
 

@@ -1,0 +1,395 @@
+"""Applications in the core: admitted whole, grown and shrunk in parts, and nothing held by nothing."""
+
+from __future__ import annotations
+
+from applications_of_one_cell import Applications, pod_set
+from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
+from sluice.events import Gang
+
+
+def ray(
+    cell: Applications, name: str = "ray", *, workers: int = 2, most: int = 20, tenant: str = "team"
+) -> None:
+    cell.application(name, pod_set("head", 1, 1, 1), pod_set("small", workers, 1, most), tenant=tenant)
+
+
+def test_it_is_released_when_all_of_its_minimum_fits_and_its_pods_open_as_they_come() -> None:
+    cell = Applications()
+    ray(cell)
+    assert cell.is_released("ray")
+    assert cell.held() == 2000  # before any pod is there
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods("w1", "w2", of="ray", pod_set="small")
+    assert cell.open == {"head", "w1", "w2"}
+    assert cell.held() == 3000
+    shown = cell.shown("ray")
+    assert shown.phase == "Running"
+    assert [(s.name, s.desired, s.admitted, s.running) for s in shown.pod_sets] == [
+        ("head", 1, 1, 1),
+        ("small", 2, 2, 2),
+    ]
+
+
+def test_an_application_whose_minimum_does_not_fit_is_not_released() -> None:
+    cell = Applications(cpu=1500)
+    ray(cell)
+    assert not cell.is_released("ray")
+    shown = cell.shown("ray")
+    assert (shown.phase, shown.why.startswith("waits for 2 cpu")) == ("Pending", True)
+    assert cell.held() == 0
+
+
+def test_growth_is_granted_in_part_and_said() -> None:
+    cell = Applications(cpu=5000)
+    ray(cell)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods(*(f"w{n}" for n in range(10)), of="ray", pod_set="small")
+    assert len(cell.open) == 5
+    shown = cell.shown("ray")
+    assert shown.phase == "Growing"
+    assert shown.pod_sets[1].desired == 10
+    assert shown.pod_sets[1].admitted == 4
+    [granted] = [each for each in shown.conditions if each.type == "Granted"]
+    assert granted.message.startswith("granted 1 of 1 head, 4 of 10 small; waits for 1 cpu")
+
+
+def test_one_group_up_while_another_goes_down_is_accounted_right() -> None:
+    """kueue#9329."""
+    cell = Applications(cpu=6000)
+    cell.application("ray", pod_set("head", 1, 1, 1), pod_set("a", 4, 1, 9), pod_set("b", 1, 0, 9))
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods("a1", "a2", "a3", "a4", of="ray", pod_set="a")
+    cell.pods("b1", of="ray", pod_set="b")
+    assert cell.held() == 6000
+    cell.application("ray", pod_set("head", 1, 1, 1), pod_set("a", 2, 1, 9), pod_set("b", 3, 0, 9))
+    cell.pods("b2", "b3", of="ray", pod_set="b")
+    assert len(cell.open) == 6
+    cell.delete_pods("a3", "a4")
+    assert cell.open == {"head", "a1", "a2", "b1", "b2", "b3"}
+    assert cell.held() == 6000
+
+
+def test_no_pod_is_opened_past_the_quota_whatever_an_application_says_of_itself() -> None:
+    """kueue#11977."""
+    cell = Applications(cpu=4000)
+    ray(cell, workers=2)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods("w1", "w2", "w3", "w4", "w5", of="ray", pod_set="small")
+    assert len(cell.open) == 4
+    cell.application("ray", pod_set("head", 1, 1, 1), pod_set("small", 5, 5, 5))
+    assert len(cell.open) == 4
+    assert cell.held() <= 4000
+
+
+def test_scaling_down_gives_everything_back() -> None:
+    """kueue#12670."""
+    cell = Applications()
+    ray(cell, workers=6)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods(*(f"w{n}" for n in range(6)), of="ray", pod_set="small")
+    assert cell.held() == 7000
+    ray(cell, workers=1)
+    cell.delete_pods(*(f"w{n}" for n in range(1, 6)))
+    assert cell.held() == 2000
+
+
+def test_growth_replaces_no_grant_so_nothing_is_counted_twice() -> None:
+    """kueue#9322."""
+    cell = Applications(cpu=6000)
+    ray(cell, workers=2)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods("w1", "w2", of="ray", pod_set="small")
+    ray(cell, workers=5)
+    assert cell.held() == 3000
+    cell.pods("w3", "w4", "w5", of="ray", pod_set="small")
+    assert cell.held() == 6000
+    assert sum(isinstance(d, AdmitWorkload) for d in cell.decisions) == 1
+
+
+def test_an_eviction_in_the_middle_of_a_scale_up_strands_nothing() -> None:
+    """kueue#15399."""
+    cell = Applications("rich", "poor", cpu=4000)
+    cell.queue("poor", guaranteed={"cpu": "4"})
+    cell.application("ray", pod_set("main", 4, 4, 9), tenant="rich")
+    cell.pods("r1", "r2", "r3", "r4", of="ray", pod_set="main", tenant="rich")
+    cell.pods("r5", "r6", of="ray", pod_set="main", tenant="rich")  # growth that waits
+    cell.application("job", pod_set("main", 4, 4, 4), tenant="poor")
+    assert not cell.is_released("ray")
+    assert cell.is_released("job")
+    cell.pods("j1", "j2", "j3", "j4", of="job", pod_set="main", tenant="poor")
+    assert cell.open == {"j1", "j2", "j3", "j4"}
+    assert cell.held("rich") == 0
+    cell.delete_pods("j1", "j2", "j3", "j4")
+    cell.application("job", finished=True)
+    assert cell.is_released("ray")  # in its old place, by itself
+    cell.pods("r1", "r2", "r3", "r4", of="ray", pod_set="main", tenant="rich")
+    assert cell.open == {"r1", "r2", "r3", "r4"}
+
+
+def test_what_has_ended_holds_nothing() -> None:
+    """kueue#14811."""
+    cell = Applications()
+    ray(cell)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pass_seconds(1)
+    cell.become("Succeeded", "head")
+    cell.application("ray", finished=True)
+    assert cell.held() == 0
+    assert cell.shown("ray").phase == "Finished"
+
+
+def test_an_application_that_is_deleted_leaves_no_account_behind() -> None:
+    """kueue#10407."""
+    cell = Applications()
+    for number in range(20):
+        ray(cell, f"ray-{number}")
+        cell.delete_application(f"ray-{number}")
+    assert cell.held() == 0
+    assert len(cell.state.workloads) == 0
+    assert not cell.state.applications or all(
+        app.workload is None for app in cell.state.applications.values()
+    )
+
+
+def test_pods_open_in_the_pass_in_which_they_come() -> None:
+    """kueue#14277: no tick, no poll."""
+    cell = Applications()
+    ray(cell)
+    cell.pods("head", of="ray", pod_set="head")
+    assert cell.open == {"head"}
+    cell.pods("w1", of="ray", pod_set="small")
+    assert cell.open == {"head", "w1"}
+
+
+def test_two_drivers_cannot_lock_each_other_out() -> None:
+    cell = Applications(cpu=3000)
+    for name in ("one", "two"):
+        cell.application(
+            name, pod_set("driver", 1, 1, 1), pod_set("executor", 4, 1, 9), kind="SparkApplication"
+        )
+    assert cell.is_released("one")
+    assert not cell.is_released("two")
+    cell.pods("d1", of="one", pod_set="driver")
+    cell.pods("e1", of="one", pod_set="executor")
+    assert cell.open == {"d1", "e1"}
+
+
+def test_two_drivers_without_operator_cannot_either() -> None:
+    cell = Applications(cpu=3000)
+    for name in ("one", "two"):
+        cell.pods(f"driver-{name}", workload=f"SparkDriver/{name}", pod_set="driver")
+    assert cell.open == {"driver-one"}
+    assert cell.held() == 2000
+    cell.pods("e1", workload="SparkDriver/one", pod_set="executor", owner="pod-driver-one")
+    assert cell.open == {"driver-one", "e1"}
+
+
+def test_executors_of_a_driver_that_has_ended_are_cleaned_up() -> None:
+    cell = Applications(cpu=2000)
+    cell.pods("driver", workload="SparkDriver/one", pod_set="driver")
+    cell.pods("e1", "e2", "e3", workload="SparkDriver/one", pod_set="executor", owner="pod-driver")
+    assert cell.open == {"driver", "e1"}
+    cell.pass_seconds(1)
+    cell.become("Failed", "driver")
+    assert "e2" not in cell.there
+    assert "e3" not in cell.there
+    cell.pods("late", workload="SparkDriver/one", pod_set="executor", owner="pod-driver")
+    assert "late" not in cell.there
+    cell.delete_pods("e1")
+    assert cell.held() == 0
+    cell.delete_pods("driver")
+    gone = [d for d in cell.decisions if isinstance(d, Delete) and d.about == "dynamicworkload"]
+    assert len(gone) == 1
+    assert len(cell.state.workloads) == 0
+
+
+def test_in_client_mode_a_driver_that_replaces_its_executors_lives() -> None:
+    cell = Applications(cpu=2000)
+    cell.pass_seconds(1)
+    cell.pods("e1", "e2", workload="SparkDriver/one", pod_set="executor")
+    cell.pods("big", workload="SparkDriver/one", pod_set="executor", requests={"cpu": 5000})
+    cell.become("Failed", "e1", "e2")
+    cell.pods("e3", workload="SparkDriver/one", pod_set="executor", created_ms=2000)
+    cell.become("Succeeded", "e3")
+    cell.pass_seconds(62)
+    assert "big" in cell.there
+
+
+def test_and_one_that_does_not_is_gone_and_so_is_what_waits_for_it() -> None:
+    cell = Applications(cpu=2000)
+    cell.pass_seconds(1)
+    cell.pods("e1", "e2", workload="SparkDriver/one", pod_set="executor")
+    cell.pods("big", workload="SparkDriver/one", pod_set="executor", requests={"cpu": 5000})
+    cell.become("Failed", "e1", "e2")
+    cell.pass_seconds(55)
+    assert "big" in cell.there
+    cell.pass_seconds(7)
+    assert "big" not in cell.there
+    assert cell.held() == 0
+
+
+def test_a_failed_pod_of_a_job_leaves_its_share_to_the_one_that_replaces_it() -> None:
+    cell = Applications("team", "other", cpu=4000)
+    cell.queue("team", reclaim={"enabled": False})
+    cell.application("job", pod_set("main", 4, 1, 4, completions=4), kind="Job", replaces_failed=True)
+    cell.pods("p1", "p2", "p3", "p4", of="job", pod_set="main")
+    cell.pods("x", tenant="other", requests={"cpu": 1000})
+    assert len(cell.open) == 4
+    cell.become("Failed", "p4")
+    assert "x" not in cell.open
+    assert cell.held("team") == 4000
+    cell.pods("p5", of="job", pod_set="main")
+    assert cell.open == {"p1", "p2", "p3", "p5"}
+    cell.application("job", finished=True, failed=True)
+    cell.become("Failed", "p1", "p2", "p3", "p5")
+    assert cell.open == {"x"}
+    assert cell.shown("job").phase == "Failed"
+
+
+def test_what_a_job_no_longer_needs_is_given_back_and_lets_the_next_in() -> None:
+    """P − min(P, C − n): three at a time, four in all."""
+    cell = Applications(cpu=3000)
+    cell.application("job", pod_set("main", 3, 3, 3, completions=4), kind="Job", replaces_failed=True)
+    cell.application("next", pod_set("main", 1, 1, 1, completions=1), kind="Job")
+    cell.pods("p1", "p2", "p3", of="job", pod_set="main")
+    cell.become("Succeeded", "p1")
+    assert not cell.is_released("next")  # the fourth is still to come
+    assert cell.shown("job").reclaimed == {}
+    cell.pods("p4", of="job", pod_set="main")
+    cell.become("Succeeded", "p2")
+    assert cell.is_released("next")
+    assert cell.shown("job").reclaimed == {"main": 1}
+    cell.become("Succeeded", "p3")
+    assert cell.shown("job").reclaimed == {"main": 2}
+
+
+def test_without_completions_no_finished_pod_is_replaced() -> None:
+    cell = Applications(cpu=2000)
+    cell.application("job", pod_set("main", 2, 2, 2), kind="Job", replaces_failed=True)
+    cell.pods("p1", "p2", of="job", pod_set="main")
+    cell.become("Succeeded", "p1")
+    assert cell.held() == 1000
+    assert cell.shown("job").reclaimed == {"main": 1}
+
+
+def test_growth_is_taken_back_first_and_the_whole_only_where_it_must_be() -> None:
+    cell = Applications("rich", "poor", cpu=6000)
+    cell.application("ray", pod_set("head", 1, 1, 1), pod_set("small", 5, 1, 9), tenant="rich")
+    cell.pods("head", of="ray", pod_set="head", tenant="rich")
+    cell.pods("w1", "w2", "w3", "w4", "w5", of="ray", pod_set="small", tenant="rich")
+    cell.pods("p1", "p2", "p3", tenant="poor")
+    assert {"p1", "p2", "p3", "head", "w1"} <= cell.open
+    assert len(cell.open) == 6
+    assert not any(isinstance(d, EvictWorkload) for d in cell.decisions)
+    assert cell.shown("ray").pod_sets[1].taken == 3
+
+
+def test_what_an_application_controls_is_charged_to_it_and_not_admitted_in_turn() -> None:
+    cell = Applications()
+    cell.application("job", pod_set("head", 1, 1, 1), pod_set("submitter", 1, 1, 1), kind="RayJob")
+    cell.application("cluster", pod_set("head", 1, 1, 1), controller="workload-job", released=True)
+    cell.application(
+        "submit",
+        pod_set("main", 1, 1, 1),
+        kind="Job",
+        controller="workload-job",
+        as_pod_set="submitter",
+        released=True,
+    )
+    cell.pods("h", of="cluster", pod_set="head")
+    cell.pods("s", of="submit", pod_set="main")
+    assert cell.open == {"h", "s"}
+    assert cell.held() == 2000
+    assert [d.name for d in cell.decisions if isinstance(d, AdmitWorkload)] == ["job"]
+    assert not any(isinstance(d, EvictWorkload) for d in cell.decisions)
+    assert [(s.name, s.admitted) for s in cell.shown("job").pod_sets] == [("head", 1), ("submitter", 1)]
+
+
+def test_controllers_may_be_told_of_in_any_order() -> None:
+    cell = Applications()
+    cell.pods("h", of="cluster", pod_set="head")
+    cell.application("cluster", pod_set("head", 1, 1, 1), controller="workload-job", released=True)
+    cell.application("job", pod_set("head", 1, 1, 1), kind="RayJob")
+    assert cell.held() == 1000
+    assert [(s.name, s.admitted) for s in cell.shown("job").pod_sets] == [("head", 1)]
+
+
+def test_nobody_is_charged_for_another_tenants_pods() -> None:
+    cell = Applications("team", "thief")
+    ray(cell)
+    cell.pods("stolen", of="ray", pod_set="small", tenant="thief")
+    assert cell.held("team") == 2000
+    assert cell.held("thief") == 1000
+
+
+def test_an_application_that_runs_unadmitted_is_suspended_and_one_with_open_pods_adopted() -> None:
+    cell = Applications()
+    cell.application("fresh", pod_set("main", 2, 2, 2), released=True)
+    [suspended] = [d for d in cell.decisions if isinstance(d, EvictWorkload)]
+    assert suspended.reason == "Unsuspended"
+    assert cell.is_released("fresh")  # a moment later, by a decision
+    cell.pods("p1", "p2", of="old", pod_set="main", gated=False, phase="Running")
+    cell.application("old", pod_set("main", 2, 2, 2), released=True)
+    assert cell.open == {"p1", "p2"}
+    assert sum(isinstance(d, EvictWorkload) for d in cell.decisions) == 1
+
+
+def test_a_gang_that_does_not_come_up_in_time_is_put_back_behind_the_others() -> None:
+    cell = Applications(cpu=4000)
+    cell.application("gang", pod_set("main", 4, 4, 4), gang=Gang(deadline_ms=5000))
+    cell.application("next", pod_set("main", 4, 4, 4))
+    cell.pods("p1", "p2", of="gang", pod_set="main")
+    cell.pass_seconds(4)
+    assert cell.is_released("gang")
+    cell.pass_seconds(3)
+    assert not cell.is_released("gang")
+    assert cell.is_released("next")
+    [back] = [d for d in cell.decisions if isinstance(d, EvictWorkload)]
+    assert "only 2 of 4 pods ran" in back.sentence
+
+
+def test_or_it_goes_on_with_what_runs() -> None:
+    cell = Applications(cpu=4000)
+    cell.application("gang", pod_set("main", 4, 4, 4), gang=Gang(deadline_ms=5000, hard=False))
+    cell.pods("p1", "p2", of="gang", pod_set="main")
+    assert cell.held() == 4000
+    cell.pass_seconds(6)
+    assert cell.is_released("gang")
+    assert cell.held() == 2000
+
+
+def test_a_gang_that_came_up_in_time_may_end_pod_by_pod() -> None:
+    cell = Applications(cpu=4000)
+    cell.application("gang", pod_set("main", 2, 2, 2, completions=2), gang=Gang(deadline_ms=5000))
+    cell.pods("p1", "p2", of="gang", pod_set="main")
+    cell.pass_seconds(6)
+    cell.become("Succeeded", "p1")
+    cell.pass_seconds(6)
+    assert cell.is_released("gang")
+    assert cell.open == {"p2"}
+
+
+def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
+    cell = Applications(cpu=4000)
+    group = {"workload": "PodGroup/four", "group_size": 3, "gang": Gang(deadline_ms=5000)}
+    cell.pods("g1", "g2", **group)
+    assert cell.open == set()
+    cell.pods("g3", **group)
+    assert cell.open == {"g1", "g2", "g3"}
+    cell.become("Pending", "g3")
+    cell.pass_seconds(7)
+    assert cell.there == set()
+    assert cell.held() == 0
+
+
+def test_statuses_are_merged_and_an_admission_costs_one_beside_its_release() -> None:
+    cell = Applications()
+    ray(cell, workers=5)
+    cell.pods("head", of="ray", pod_set="head")
+    for number in range(5):
+        cell.pods(f"w{number}", of="ray", pod_set="small")
+    cell.pass_seconds(1)
+    about = [d for d in cell.decisions if getattr(d, "uid", "") == "workload-ray"]
+    assert [type(each) for each in about] == [AdmitWorkload, CreateWorkload, ReportWorkload]
+    cell.pass_seconds(30)
+    assert sum(isinstance(d, ReportWorkload) for d in cell.decisions) == 1
