@@ -235,6 +235,16 @@ def judge(cell: SimulatedCell, search: Search) -> str:
 
 
 @SETTINGS
+@given(scenarios(busy=True))
+def test_who_is_not_tried_for_a_reclaim_could_only_fail(scenario: Scenario) -> None:
+    """The same is decided when every leaf that waits is tried."""
+    fast = Simulation(scenario).run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Forest, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
+        assert Simulation(scenario).run().lines == fast.lines
+
+
+@SETTINGS
 @given(scenarios())
 def test_no_pending_claim_fits_when_the_pass_ends(scenario: Scenario) -> None:
     def nobody_fits(cell: SimulatedCell) -> None:

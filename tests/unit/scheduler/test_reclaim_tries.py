@@ -1,0 +1,32 @@
+"""Who is tried when a pod ends in a full cluster: not everybody who waits."""
+
+from __future__ import annotations
+
+import pytest
+from bench.core import Bench
+from sluice_scheduler.core import step
+from sluice_scheduler.core.reclaim import Search
+
+
+@pytest.mark.parametrize("fan_out", [0, 10])
+def test_a_pass_in_a_full_cluster_does_not_try_all_leaves_again(
+    fan_out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(100, fan_out=fan_out)
+    for event in bench.pods(2_000):
+        step(bench.state, event)
+    bench.capacity(200_000)
+    tried: list[str] = []
+    between_queues = Search.between_queues
+
+    def counted(search: Search) -> bool:
+        tried.append(search._leaf.name)
+        return between_queues(search)
+
+    monkeypatch.setattr(Search, "between_queues", counted)
+    ending = [pod for pod in bench.state.pods if pod.holds][:20]
+    for pod in ending:
+        bench.finish(pod)
+    waiting = sum(1 for leaf in bench.state.forest.leaves.values() if len(leaf.line))
+    assert waiting == 100
+    assert len(tried) < waiting * len(ending) / 2
