@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from bench.core import Bench
+from sluice.decisions import Evict
+from sluice.events import PodEvent, PodFacts
 from sluice_scheduler.core import step
 from sluice_scheduler.core.reclaim import Search
 
@@ -30,3 +32,18 @@ def test_a_pass_in_a_full_cluster_does_not_try_all_leaves_again(
     waiting = sum(1 for leaf in bench.state.forest.leaves.values() if len(leaf.line))
     assert waiting == 100
     assert len(tried) < waiting * len(ending) / 2
+
+
+def test_who_has_less_as_a_branch_is_tried_although_his_siblings_have_nothing() -> None:
+    """Above its parent a leaf may gain, though nothing can be taken from its own siblings."""
+    bench = Bench(4, fan_out=2)
+    bench.capacity(4_000)
+
+    def submit(name: str, queue: str) -> list[object]:
+        facts = PodFacts(requests={"cpu": 1_000}, created_ms=1, gated=True)
+        return bench.see(PodEvent, name, namespace=queue, pod=facts)
+
+    for number in range(4):
+        submit(f"rich-{number}", "q0000")
+    decided = submit("poor", "q0002")
+    assert [each.queue for each in decided if isinstance(each, Evict)] == ["q0000"]

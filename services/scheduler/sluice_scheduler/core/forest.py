@@ -250,8 +250,8 @@ class Forest:
     def hopeful(self) -> list[Branch]:
         """Leaves that may push others out, found without trying those that can't. Asked when nothing fits.
 
-        Simple semantics: all leaves that wait. But of all victims, take the one nearest to the claimant in the
-        tree: under their lowest common ancestor the claimant's branch must stay below what the victim's had
+        Simple semantics: all leaves that wait. But of all victims, take the one nearest to the claimant:
+        under their lowest common ancestor the claimant's branch must stay below what the victim's had
         (`Search._is_right`). Nothing fits, so all are blocked; the claimant alone counts as not blocked in
         its branch, for no victim is nearer. So that branch would have what all below it hold, unscaled, and
         the claim; and the victim's has at most what all below it hold. Who is in no branch where the one is
