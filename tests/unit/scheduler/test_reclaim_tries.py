@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from bench.core import Bench
 from sluice.decisions import Evict
 from sluice.events import PodEvent, PodFacts
 from sluice_scheduler.core import step
+from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.reclaim import Search
 
 
@@ -47,3 +50,27 @@ def test_who_has_less_as_a_branch_is_tried_although_his_siblings_have_nothing() 
         submit(f"rich-{number}", "q0000")
     decided = submit("poor", "q0002")
     assert [each.queue for each in decided if isinstance(each, Evict)] == ["q0000"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_trying_every_leaf_of_a_tree_decides_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain pods of all sizes in a tree whose branches grow rich one after another."""
+    fast = _history(seed)
+    monkeypatch.setattr(Forest, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
+    assert _history(seed) == fast
+    assert any(isinstance(decision, Evict) for decision in fast)
+
+
+def _history(seed: int) -> list[object]:
+    rng = random.Random(seed)
+    bench = Bench(9, fan_out=3)
+    decided = bench.capacity(12_000)
+    for number in range(60):
+        queue = f"q{min(8, number // 10 + rng.randrange(4)):04}"
+        requests = {"cpu": rng.randint(1, 3) * 500, "memory": rng.randint(1, 3) * 2**29}
+        facts = PodFacts(requests=requests, created_ms=number, gated=True)
+        decided += bench.see(PodEvent, f"pod-{number}", namespace=queue, pod=facts)
+        holding = [pod for pod in bench.state.pods if pod.holds]
+        if number % 3 == 2 and holding:
+            decided += bench.finish(rng.choice(holding))
+    return decided
