@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 from sluice_scheduler.core.explain import Answer, why
+from sluice_scheduler.explain import explain
+from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -90,3 +94,39 @@ def test_nobody_passes_the_first_of_a_strict_queue() -> None:
     )
     found = answer(simulation, "small")
     assert (found.reason, found.position) == ("BehindFirst", 2)
+
+
+def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() -> None:
+    simulation = simulated(
+        [{"name": "team"}, {"name": "a", "parent": "team"}, {"name": "b", "parent": "team"}],
+        [
+            {"at": 0, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU, "repeat": 6, "every": 1}},
+            {"at": 1, "submit": {"name": "x", "queue": "b", "podSets": [{**ONE_CPU[0], "count": 9}]}},
+        ],
+    )
+    state = simulation.cell.state
+    counted, first, second, gang = explain(state, "team")
+    assert counted == "queue team: 3 claims wait"
+    assert first.startswith("workload a/w-4, number 1 in its line, about in ")
+    assert second.startswith("workload a/w-5, number 2 in its line, about in ")
+    assert first.endswith("it fits when 1 of its queue's pods have ended")
+    assert gang.startswith("workload b/x, number 1 in its line: NoRoom: "), "no ground for an estimate"
+    [of_the_pod] = explain(state, "b/x-main-0")
+    assert of_the_pod.startswith(
+        "pod b/x-main-0, number 1 in its line: WaitsForGang: x is not admitted yet: "
+    )
+    assert list(explain(state, "b/nobody")) == list(explain(state, "nobody")) == []
+
+
+def test_an_end_of_a_simulation_says_why_the_rest_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "{apiVersion: sluice.dev/v1alpha1, kind: Scenario,"
+        " pools: [{name: p, nodes: 1, capacity: {cpu: '1'}}], queues: [{name: a}], events: [{at: 0, submit: {name: w, queue: a, repeat: 2,"
+        " podSets: [{name: main, count: 1, requests: {cpu: '1'}}]}}]}"
+    )
+    assert main([str(file)]) == 0
+    told = capsys.readouterr().out
+    assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in its line: NoRoom: waits for 1 cpu" in told
