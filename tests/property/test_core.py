@@ -276,3 +276,33 @@ def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Sce
         ]
         for name in unbarred:
             assert max(shares.values()) - shares[name] <= task + 1e-9
+
+
+@SETTINGS
+@given(scenarios(busy=True))
+def test_who_lost_pods_pushes_nobody_out_until_there_are_new_grounds(scenario: Scenario) -> None:
+    """Told from the scenario and the evictions alone: since it lost pods no pool and no queue was edited, so
+    a workload takes nothing from anybody, but for what a guarantee covers."""
+    edits = [event.at for event in scenario.events if event.set_queue or event.set_pool]
+    lost_ms: dict[str, int] = {}
+    carry_out = Search.carry_out
+
+    def watched(search: Search) -> None:
+        state = simulation.cell.state
+        now_ms = state.cell.time_ms
+        claimant = state.workload_of(search._claim.key)
+        if claimant is not None and claimant.key in lost_ms:
+            edited = any(lost_ms[claimant.key] < at <= now_ms for at in edits)
+            covered = any(branch.is_covered(search._option.cost) for branch in search._leaf.path)
+            assert edited or covered
+        for unit in search._taken:
+            for pod in unit.pods:
+                victim = state.workload_of(pod.key)
+                if victim is not None:
+                    lost_ms[victim.key] = now_ms
+        carry_out(search)
+
+    simulation = Simulation(scenario)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "carry_out", watched)
+        simulation.run()

@@ -70,6 +70,7 @@ class Simulation:
         self._entries = 0
         self._changed_ms = 0
         self._evenness = 1.0
+        self._measured: dict[str, tuple[tuple[object, ...], float]] = {}  # shares, and what they come from
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
         self._patience_ms = max(PATIENCE_MS, slowest * 1000) + 2 * _TICK_MS
@@ -276,7 +277,13 @@ class Simulation:
         branch = forest.branch(queue)
         assert branch is not None
         weight = branch.queue.facts.weight if branch.queue else 1
-        return round(dominant_share(branch.usage, forest.capacity, weight)[0] / SHARE_ONE, 6)
+        basis = (branch.usage, forest.capacity, weight)
+        measured = self._measured.get(queue)
+        if measured is not None and measured[0] == basis:  # most queues at most times
+            return measured[1]
+        share = round(dominant_share(*basis)[0] / SHARE_ONE, 6)
+        self._measured[queue] = ((dict(branch.usage), dict(forest.capacity), weight), share)
+        return share
 
     def _measure_evenness(self) -> float:
         world = self.world
