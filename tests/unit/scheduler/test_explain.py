@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,15 @@ def test_an_end_of_a_simulation_says_why_the_rest_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scenario.yaml"
-    file.write_text(
-        "{apiVersion: sluice.dev/v1alpha1, kind: Scenario,"
-        " pools: [{name: p, nodes: 1, capacity: {cpu: '1'}}], queues: [{name: a}], events: [{at: 0, submit: {name: w, queue: a, repeat: 2,"
-        " podSets: [{name: main, count: 1, requests: {cpu: '1'}}]}}]}"
-    )
+    pod_set = {"name": "main", "count": 1, "requests": {"cpu": "1"}}
+    scenario = {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "1"}}],
+        "queues": [{"name": "a"}],
+        "events": [{"at": 0, "submit": {"name": "w", "queue": "a", "repeat": 2, "podSets": [pod_set]}}],
+    }
+    file.write_text(json.dumps(scenario))
     assert main([str(file)]) == 0
     told = capsys.readouterr().out
     assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in its line: NoRoom: waits for 1 cpu" in told
