@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from reference.potential import Move
 from reference.reference import Reference
-from sluice.events import ObjectEvent
+from sluice.decisions import ReportPool, ReportQueue
+from sluice.events import ObjectEvent, TickEvent
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.reclaim import Search
-from sluice_scheduler.simulator.cell import SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -171,6 +172,19 @@ def test_nothing_is_decided_without_news(scenario: Scenario) -> None:
     simulation = Simulation(scenario)
     simulation.run()
     assert [simulation.cell.more_rounds() for _ in range(5)] == [[]] * 5
+
+
+@SETTINGS
+@given(scenarios())
+def test_time_alone_changes_nothing_under_a_policy_that_looks_back(scenario: Scenario) -> None:
+    """Use in the past decays and turns change, but who doesn't fit does not fit on his turn either."""
+    simulation = Simulation(scenario, policy="usage-drf")
+    simulation.run()
+    cell = simulation.cell
+    for _ in range(5):
+        tick = TickEvent(time_ms=cell.state.cell.time_ms + 1_800_000, cluster=CLUSTER)
+        cell.state.pass_due = True
+        assert all(isinstance(each, ReportQueue | ReportPool) for each in cell.feed([tick]))
 
 
 @SETTINGS
