@@ -40,6 +40,8 @@ def test_what_would_be_fair_is_filled_level_by_level() -> None:
     flat = tree_of([Queue(name="a"), Queue(name="b")])
     tasks = {"a": {"cpu": 100 / 9, "memory": 400 / 18}, "b": {"cpu": 300 / 9, "memory": 100 / 18}}
     assert fair_parts(flat, tasks) == pytest.approx({"a": 3 / 100, "b": 2 / 100})
+    filled = {"a": {"cpu": 0.2}, "b": {"cpu": 0.8}}
+    assert evenness(flat, filled, {"a": {"cpu": 0.2}, "b": {"cpu": 2.0}}) == pytest.approx(1)
     hog = {"a": {"cpu": 1.0}, "b": {"cpu": 0.0}}
     assert evenness(flat, hog, {"a": {"cpu": 1.0}, "b": {"cpu": 1.0}}) == pytest.approx(1 / 2)
 
