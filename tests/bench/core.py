@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import subprocess
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -201,6 +203,17 @@ def memory_mb(pending: int) -> float:
     return megabytes
 
 
+def openb_s() -> float:
+    """Seconds in which `sluice simulate` compares three policies on the openb trace under contention."""
+    traces = Path(__file__).parents[1] / "traces"
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "sluice_scheduler.simulator.main", "--part", "0.008"]
+    command += ["--trace", str(traces / "openb-pods.csv.gz"), "--nodes", str(traces / "openb-nodes.csv.gz")]
+    command += ["--queues", str(traces / "tenants.yaml"), "--compare", "drf,fifo,usage-drf"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", type=Path)
@@ -228,6 +241,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     print(f"event that changes nothing: {no_op_us():.1f} us")
     print(f"{100_000 // scale:,} pending pods: {memory_mb(100_000 // scale):.0f} MB")
+    if not options.quick:
+        print(f"the openb trace under drf, fifo and usage-drf: {openb_s():.0f} s")
     if options.plot:
         plot(by_pending, by_queues, options.plot)
 

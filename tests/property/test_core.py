@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from reference.potential import Move
 from reference.reference import Reference
-from sluice.events import ObjectEvent
+from sluice.decisions import ReportPool, ReportQueue
+from sluice.events import ObjectEvent, TickEvent
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.reclaim import Search
-from sluice_scheduler.simulator.cell import SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -175,6 +176,19 @@ def test_nothing_is_decided_without_news(scenario: Scenario) -> None:
 
 @SETTINGS
 @given(scenarios())
+def test_time_alone_changes_nothing_under_a_policy_that_looks_back(scenario: Scenario) -> None:
+    """Use in the past decays and turns change, but who doesn't fit does not fit on his turn either."""
+    simulation = Simulation(scenario, policy="usage-drf")
+    simulation.run()
+    cell = simulation.cell
+    for _ in range(5):
+        tick = TickEvent(time_ms=cell.state.cell.time_ms + 1_800_000, cluster=CLUSTER)
+        cell.state.pass_due = True
+        assert all(isinstance(each, ReportQueue | ReportPool) for each in cell.feed([tick]))
+
+
+@SETTINGS
+@given(scenarios())
 def test_a_worker_that_takes_over_anywhere_decides_the_same(scenario: Scenario) -> None:
     calm = Simulation(scenario).run()
     crashing = Simulation(scenario, after_feed=SimulatedCell.restart).run()
@@ -235,6 +249,16 @@ def judge(cell: SimulatedCell, search: Search) -> str:
 
 
 @SETTINGS
+@given(scenarios(busy=True))
+def test_who_is_not_tried_for_a_reclaim_could_only_fail(scenario: Scenario) -> None:
+    """The same is decided when every leaf that waits is tried."""
+    fast = Simulation(scenario).run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Forest, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
+        assert Simulation(scenario).run().lines == fast.lines
+
+
+@SETTINGS
 @given(scenarios())
 def test_no_pending_claim_fits_when_the_pass_ends(scenario: Scenario) -> None:
     def nobody_fits(cell: SimulatedCell) -> None:
@@ -276,3 +300,33 @@ def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Sce
         ]
         for name in unbarred:
             assert max(shares.values()) - shares[name] <= task + 1e-9
+
+
+@SETTINGS
+@given(scenarios(busy=True))
+def test_who_lost_pods_pushes_nobody_out_until_there_are_new_grounds(scenario: Scenario) -> None:
+    """Told from the scenario and the evictions alone: since it lost pods no pool and no queue was edited, so
+    a workload takes nothing from anybody, but for what a guarantee covers."""
+    edits = [event.at for event in scenario.events if event.set_queue or event.set_pool]
+    lost_ms: dict[str, int] = {}
+    carry_out = Search.carry_out
+
+    def watched(search: Search) -> None:
+        state = simulation.cell.state
+        now_ms = state.cell.time_ms
+        claimant = state.workload_of(search._claim.key)
+        if claimant is not None and claimant.key in lost_ms:
+            edited = any(lost_ms[claimant.key] < at <= now_ms for at in edits)
+            covered = any(branch.is_covered(search._option.cost) for branch in search._leaf.path)
+            assert edited or covered
+        for unit in search._taken:
+            for pod in unit.pods:
+                victim = state.workload_of(pod.key)
+                if victim is not None:
+                    lost_ms[victim.key] = now_ms
+        carry_out(search)
+
+    simulation = Simulation(scenario)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "carry_out", watched)
+        simulation.run()

@@ -74,7 +74,8 @@ def show_queue(
     if figures := view.figures:
         of = f" of {figures.dominant_resource}, by weight" if figures.dominant_resource else ""
         lines["share"] = f"{figures.dominant_share}{of}"
-        lines["pods"] = f"{figures.pending} pending, {figures.running} running"
+        hint = f"; `sluice explain {view.name}` says why they wait" if figures.pending else ""
+        lines["pods"] = f"{figures.pending} pending, {figures.running} running{hint}"
     grid = plain_table(show_header=False)
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")

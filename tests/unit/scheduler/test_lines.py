@@ -13,7 +13,7 @@ def claim(key: str, shape: Shape, created_ms: int) -> Claim:
 
 
 def test_a_claim_that_comes_back_stands_where_it_stood() -> None:
-    """Its old entry is still in the heap, below the first: in that place it is met again."""
+    """Its old entry is still in the row, behind the first: in that place it is met again."""
     line, shape = Line(strict=False), Shape((), 0)
     first, second = claim("first", shape, 1), claim("second", shape, 2)
     line.join(first)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: A branch's turn among its siblings: the policy's rank, then who was there first. The lowest is served next.
 Turn = tuple[Any, tuple[int, str], "Branch"]
+#: A blocked leaf by its share if it got the least of what it asks for.
+Hope = tuple[int, tuple[int, str], "Branch"]
 
 
 class Branch:
@@ -106,7 +108,7 @@ class Branch:
         self.hope: int | None = None
         self.hope_is_known = False
         #: Of leaves that are blocked; only their latest hopes count.
-        self.hopes: list[tuple[int, tuple[int, str], Branch]] = []
+        self.hopes: list[Hope] = []
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
 
@@ -119,9 +121,8 @@ class Branch:
                 amounts[dim] = total
             else:
                 del amounts[dim]
-            if dim in rooms_of:
-                for room in rooms_of[dim]:
-                    concerned[room] = None
+            for room in rooms_of.get(dim, ()):
+                concerned[room] = None
 
     # ---- shares
 
@@ -170,9 +171,13 @@ class Branch:
             self.turn = None
             return
         turn = (parent.policy.rank(self, self.head), self.order, self)
-        if self.turn is None or self.turn[:2] != turn[:2]:
-            self.turn = turn
+        if self.turn is not None and self.turn[0] == turn[0]:
+            return
+        if parent.turns and parent.turns[0] is self.turn:  # it has just been served
+            heapq.heapreplace(parent.turns, turn)
+        else:
             heapq.heappush(parent.turns, turn)
+        self.turn = turn
 
     def first(self) -> Branch | None:
         """The child whose turn it is."""

@@ -166,3 +166,17 @@ def _eta(state: State, queue: str, position: int) -> int | None:
     if len(recent) < DRAIN_MIN or now <= min(recent):
         return None
     return now + position * (now - min(recent)) // len(recent)
+
+
+def waiting(state: State, queue: str) -> list[str]:
+    """Keys of the claims that wait in a queue and below it, line by line, each in its order."""
+    state.forest.settle()
+    branch = state.forest.branch(queue)
+    lines = [leaf.line for leaf in state.forest.leaves.values() if branch is not None and branch in leaf.path]
+    return [claim.key for line in lines for claim in sorted(line, key=lambda claim: claim.place)]
+
+
+def keys_of(state: State, namespace: str, name: str) -> list[str]:
+    """Keys of the workloads and pods that bear this name, workloads first."""
+    accounts: tuple[Workload | Pod, ...] = (*state.workloads, *state.pods)
+    return [each.key for each in accounts if (each.namespace, each.name) == (namespace, name)]

@@ -13,15 +13,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from heapq import nlargest
 from typing import Any
 
 from sluice_scheduler.core.bounds import guarantees_of, limits_of
-from sluice_scheduler.core.branch import Branch
+from sluice_scheduler.core.branch import Branch, Hope
 from sluice_scheduler.core.claims import Claim, Cost, Dim, Option, Part, Shape
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.rooms import Bound, Gate, Room
-from sluice_scheduler.core.shares import SHARE_ONE, leaf_vector, rounded
+from sluice_scheduler.core.shares import ROUNDING, SHARE_ONE, dominant, leaf_vector, rounded
 from sluice_scheduler.core.tree import QueueNode
 
 
@@ -183,10 +184,10 @@ class Forest:
         for branch in leaf.bounded:
             for dim, amount in option.cost:
                 for room in branch.rooms_of.get(dim, ()):
-                    bound = room.bound
-                    asked = amount if len(bound.dims) == 1 else bound.part(option.cost)
-                    if asked > max(0, room.left):
-                        return bound
+                    dims = room.bound.dims
+                    asked = amount if len(dims) == 1 else room.bound.part(option.cost)
+                    if asked > room.left:  # an amount of a cost is never nothing
+                        return room.bound
         return None
 
     def overfull(self) -> list[Room]:
@@ -238,7 +239,7 @@ class Forest:
     def _share_with(self, leaf: Branch, option: Option) -> int:
         """What a leaf's share would be with an option; less than nothing where shares don't decide."""
         preempts = leaf.queue is not None and leaf.queue.facts.preemption != "never"
-        if preempts or any(branch.is_covered(option.cost) for branch in leaf.path):
+        if preempts or leaf.is_covered(option.cost):
             return -1
         largest = max(leaf.vector.values(), default=0)
         for dim, amount in option.cost:
@@ -247,25 +248,41 @@ class Forest:
         return rounded(largest // leaf.weight)
 
     def hopeful(self) -> list[Branch]:
-        """Leaves that may push others out. A leaf whose share would not stay below its siblings' largest
-        may not take from them; where that can be told without trying, it is not tried."""
+        """Leaves that may push others out, found without trying those that can't. Asked when nothing fits.
+
+        Simple semantics: all leaves that wait. But of all victims, take the one nearest to the claimant:
+        under their lowest common ancestor the claimant's branch must stay below what the victim's had
+        (`Search._is_right`). Nothing fits, so all are blocked; the claimant alone counts as not blocked in
+        its branch, for no victim is nearer. So that branch would have what all below it hold, unscaled, and
+        the claim; and the victim's has at most what all below it hold. Who is in no branch where the one is
+        less than what the richest sibling has at most can only fail, unless a guarantee covers his claim.
+        """
+        assert self.root.first() is None, "what fits is served before anything is taken back"
         found: dict[Branch, None] = {}
         for parent in (self.root, *self.inner):
-            largest = max((child.share for child in parent.children), default=0)
-            inner_siblings = any(not child.is_leaf for child in parent.children)
-            kept: list[tuple[int, tuple[int, str], Branch]] = []
-            while parent.hopes and (inner_siblings or parent.hopes[0][0] < largest):
-                entry = heapq.heappop(parent.hopes)
-                if entry[2].blocked and entry[2].hope == entry[0] and entry[2] not in found:
-                    found[entry[2]] = None
-                    kept.append(entry)
-            for entry in kept:
-                heapq.heappush(parent.hopes, entry)
-        for parent in self.inner:
-            for leaf in parent.children:
-                if leaf.blocked and leaf.hope is not None:  # above its parent shares depend on who is blocked
-                    found[leaf] = None
+            richest, second = nlargest(2, (0, 0, *map(_most, parent.children)))
+            found.update(dict.fromkeys(_hopes_below(parent, richest)))
+            for branch in parent.children:
+                if not branch.is_leaf:
+                    others = second if _most(branch) == richest else richest
+                    found.update(dict.fromkeys(self._may_gain(branch, others)))
         return list(found)
+
+    def _may_gain(self, branch: Branch, richest: int) -> Iterator[Branch]:
+        """The leaves below an inner branch that wait for what would leave it poorer than its richest sibling,
+        or what its guarantee covers."""
+        for option, gate in self.root.gates.items():
+            if self._least_with(branch, option) < richest or branch.is_covered(option.cost):
+                yield from (leaf for leaf in gate.leaves if branch in leaf.path)
+
+    def _least_with(self, branch: Branch, option: Option) -> int:
+        """What a blocked inner branch's share would be at the least if a claim below it were not blocked. The
+        resources that it takes are not saturated; a little is off for what is rounded on the way up."""
+        parts = (
+            branch.vector.get(dim, 0) + part
+            for dim, part in leaf_vector(dict(option.cost), self.capacity).items()
+        )
+        return rounded((max(parts, default=0) - ROUNDING) // branch.weight)
 
     def _lift(self, above: dict[Branch, None]) -> None:
         """Bring inner branches up to date with their children, and those above them, each once."""
@@ -386,6 +403,23 @@ class Forest:
                         r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())
                     ):
                         room.forget(gate)
+
+
+def _most(branch: Branch) -> int:
+    """A blocked branch's share at the most, whatever counts as saturated or not blocked."""
+    return branch.share if branch.is_leaf else rounded(dominant(branch.vector, branch.weight))
+
+
+def _hopes_below(parent: Branch, share: int) -> list[Branch]:
+    """The blocked leaves right under a branch whose own share would stay below this one."""
+    found: dict[Branch, Hope] = {}
+    while parent.hopes and parent.hopes[0][0] < share:
+        hope = heapq.heappop(parent.hopes)
+        if hope[2].blocked and hope[2].hope == hope[0]:
+            found[hope[2]] = hope
+    for hope in found.values():
+        heapq.heappush(parent.hopes, hope)
+    return list(found)
 
 
 def _order(node: QueueNode) -> tuple[int, str]:

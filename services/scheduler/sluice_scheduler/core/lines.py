@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
+from collections import deque
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
-from sluice_scheduler.core.claims import Claim, Option, Place, Shape
+from sluice_scheduler.core.claims import Claim, Option, Shape
+
+_by_place = attrgetter("place")
 
 
 class Line:
     """One queue's waiting claims."""
 
-    __slots__ = ("_heaps", "_joined", "_size", "strict")
+    __slots__ = ("_rows", "_size", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
-        #: The number of joining keeps apart a claim and itself, back before its old entry was dropped.
-        self._heaps: dict[Shape, list[tuple[Place, int, Claim]]] = {}
-        self._joined = 0
+        #: By shape, in order of place: most come last and leave first. Who left is dropped when he comes up.
+        self._rows: dict[Shape, deque[Claim]] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -25,68 +28,65 @@ class Line:
 
     def __iter__(self) -> Iterator[Claim]:
         """Every claim, in no order."""
-        return (claim for heap in self._heaps.values() for *_, claim in heap if claim.line)
+        return (claim for row in self._rows.values() for claim in row if claim.line)
 
     @property
     def shapes(self) -> list[Shape]:
-        return [shape for shape in list(self._heaps) if self._top(shape) is not None]
+        return [shape for shape in list(self._rows) if self._first(shape) is not None]
 
     def join(self, claim: Claim) -> bool:
         """Whether the claim is the first of its shape."""
         self._size += 1
-        self._joined += 1
-        entry = (claim.place, self._joined, claim)
-        heap = self._heaps.get(claim.shape)
-        if heap is None:
-            self._heaps[claim.shape] = [entry]
+        row = self._rows.get(claim.shape)
+        if row is None:
+            self._rows[claim.shape] = deque((claim,))
             return True
-        heapq.heappush(heap, entry)
+        if row[-1].place <= claim.place:
+            row.append(claim)
+        else:
+            insort(row, claim, key=_by_place)
         return False
 
     def leave(self, claim: Claim) -> bool:
-        """Whether it was the last of its shape. Its entry in the heap is dropped when it comes up."""
+        """Whether it was the last of its shape."""
         self._size -= 1
         claim.line = ""
-        return self._top(claim.shape) is None
+        return self._first(claim.shape) is None
 
     def firsts(self, skip: Callable[[Claim], bool] | None = None) -> list[Claim]:
         """Who may be tried, in order: in a strict line the first of all, otherwise the first of each shape.
 
         `skip` passes over those that may not be tried; nobody passes them in a strict line.
         """
-        tops = sorted(top for shape in list(self._heaps) if (top := self._top(shape)) is not None)
-        claims = [claim for *_, claim in (tops[:1] if self.strict else tops)]
+        firsts = [first for shape in list(self._rows) if (first := self._first(shape)) is not None]
+        firsts.sort(key=_by_place)
+        claims = firsts[:1] if self.strict else firsts
         if skip is None:
             return claims
         if self.strict:
             return [claim for claim in claims if not skip(claim)]
-        found = [next((c for c in self._in_order(claim) if not skip(c)), None) for claim in claims]
+        rows = (self._rows[claim.shape] for claim in claims)
+        found = [next((claim for claim in row if claim.line and not skip(claim)), None) for row in rows]
         return [claim for claim in found if claim is not None]
-
-    def _in_order(self, first: Claim) -> Iterator[Claim]:
-        yield first
-        yield from (
-            claim for *_, claim in sorted(self._heaps[first.shape]) if claim.line and claim is not first
-        )
 
     def head(self, find: Callable[[Shape], Option | None]) -> tuple[Claim | None, Option | None]:
         """The first claim that may be tried and for which `find` finds a place, and that place."""
-        if len(self._heaps) == 1:  # the usual case, and the one that has to be fast
-            (shape,) = self._heaps
-            top = self._top(shape)
-            option = find(shape) if top is not None else None
-            return (top[2], option) if top is not None and option is not None else (None, None)
+        if len(self._rows) == 1:  # the usual case, and the one that has to be fast
+            (shape,) = self._rows
+            first = self._first(shape)
+            option = find(shape) if first is not None else None
+            return (first, option) if option is not None else (None, None)
         for claim in self.firsts():
             option = find(claim.shape)
             if option is not None:
                 return claim, option
         return None, None
 
-    def _top(self, shape: Shape) -> tuple[Place, int, Claim] | None:
-        heap = self._heaps.get(shape)
-        while heap:
-            if heap[0][2].line:
-                return heap[0]
-            heapq.heappop(heap)
-        self._heaps.pop(shape, None)
+    def _first(self, shape: Shape) -> Claim | None:
+        row = self._rows.get(shape)
+        while row:
+            if row[0].line:
+                return row[0]
+            row.popleft()
+        self._rows.pop(shape, None)
         return None

@@ -20,6 +20,8 @@ _SHARE_BITS: Final = 48
 _ROUND_BITS: Final = _FINE_BITS - _SHARE_BITS
 FINE_ONE: Final = 1 << _FINE_BITS
 SHARE_ONE: Final = 1 << _SHARE_BITS
+#: More than is lost by rounding down in a tree of any size that fits into memory, in units of 2^-96.
+ROUNDING: Final = 1 << 24
 
 
 def leaf_vector(usage: Mapping[Dim, int], capacity: Mapping[Dim, int]) -> Vector:

@@ -382,18 +382,13 @@ class State:
         self.pass_due = self.report_due = True
 
     def waits_for_time(self) -> bool:
-        """Whether the mere passing of time may change what a pass decides."""
+        """Whether the mere passing of time may change what a pass decides.
+
+        Use in the past decays, but that moves turns alone, and while nothing fits nobody's turn counts.
+        """
         if len(self.promises):
             return True
-        if not self.forest.claims:
-            return False
-        facts = [queue.facts for queue in self.tree.values()]
-        looks_back = any(self.policies[name].half_life_ms for name in self._policy_names())
-        return looks_back or any(each.minimum_run_ms for each in facts)
-
-    def _policy_names(self) -> set[str]:
-        named = {node.facts.policy for node in self.tree.values()}
-        return {self.config.policy, *(name for name in named if name in self.policies)}
+        return bool(self.forest.claims) and any(q.facts.minimum_run_ms for q in self.tree.values())
 
     def settle_applications(self) -> None:
         """Bring reservations and gang claims in step with accounts."""

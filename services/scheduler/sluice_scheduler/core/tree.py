@@ -169,22 +169,3 @@ def resolve_amount(resource: str, text: str, *, capacity: int) -> int:
     if is_percent(text):
         return int(parse_percent(text) * capacity)
     return to_base_units(resource, text)
-
-
-def total_amount(
-    amounts: Amounts, by_pool: Mapping[str, Amounts], resource: str, capacities: Mapping[str, int]
-) -> int | None:
-    """What a guarantee or limit comes to over all pools, or None where nothing is said of the resource.
-
-    `capacities` holds each pool's capacity of the resource. An absolute amount is a sum over pools; a
-    percentage is of each pool; what is keyed by pool adds up.
-    """
-    keyed = {pool: texts[resource] for pool, texts in by_pool.items() if resource in texts}
-    if resource not in amounts and not keyed:
-        return None
-    total = sum(
-        resolve_amount(resource, text, capacity=capacities.get(pool, 0)) for pool, text in keyed.items()
-    )
-    if resource in amounts:
-        total += resolve_amount(resource, amounts[resource], capacity=sum(capacities.values()))
-    return total

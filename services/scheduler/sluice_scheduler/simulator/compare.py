@@ -13,17 +13,14 @@ from typing import Any
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.simulator.run import Result, Simulation
 from sluice_scheduler.simulator.scenario import Scenario
-from sluice_scheduler.simulator.statistics import jain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     policy: str
     result: Result
-    mean_shares: dict[str, float]  # of leaves, over time
+    mean_shares: dict[str, float]  # of leaves, by weight, while some pod waited
     mean_waits_s: dict[str, float]
-    #: Jain's index of the leaves' mean shares, each by what its weights entitle it to.
-    evenness: float
 
     def as_line(self) -> dict[str, Any]:
         summary = self.result.summary
@@ -32,8 +29,10 @@ class Outcome:
             "policy": self.policy,
             "wait_mean_ms": {queue: round(wait * 1000) for queue, wait in self.mean_waits_s.items()},
             "wait_ms": summary["wait_ms"],
+            "contended_ms": self.result.contended_ms,
             "mean_shares": {queue: round(share, 6) for queue, share in self.mean_shares.items()},
-            "jain": round(self.evenness, 4),
+            "jain": round(self.result.evenness, 4),
+            "contended_utilisation": self.result.contended_use,
             "utilisation": summary["utilisation"],
             "reclaims": summary["reclaims"],
             "decisions": summary["decisions"],
@@ -52,60 +51,35 @@ def _play(scenario: Scenario, policies: Mapping[str, Policy], name: str) -> Outc
     result = Simulation(scenario, policy=name, policies=dict(policies)).run()
     parents = {queue.parent for queue in scenario.queues}
     leaves = [queue.name for queue in scenario.queues if queue.name not in parents]
-    means = _over_time(result, leaves)
-    entitled = _entitlements(scenario)
     return Outcome(
         policy=name,
         result=result,
-        mean_shares=means,
+        mean_shares={queue: result.mean_shares[queue] for queue in leaves},
         mean_waits_s={queue: result.mean_waits_ms[queue] / 1000 for queue in leaves},
-        evenness=jain(means[queue] / entitled[queue] for queue in leaves),
     )
 
 
-def _over_time(result: Result, queues: list[str]) -> dict[str, float]:
-    """Dominant shares weighed by how long they were held."""
-    sums = dict.fromkeys(queues, 0.0)
-    for (at, shares), (until, _) in zip(result.series, result.series[1:], strict=False):
-        for queue in queues:
-            sums[queue] += shares[queue] * (until - at)
-    whole = result.series[-1][0] - result.series[0][0] if result.series else 0
-    return {queue: total / whole if whole else 0.0 for queue, total in sums.items()}
-
-
-def _entitlements(scenario: Scenario) -> dict[str, float]:
-    """What a queue's weighted share would be if everybody asked for more than there is.
-
-    A queue's own weight is in its share already, so only the weights above it and its siblings count.
-    """
-    by_name = {queue.name: queue for queue in scenario.queues}
-
-    def part(name: str) -> float:
-        queue = by_name[name]
-        siblings = sum(other.weight for other in scenario.queues if other.parent == queue.parent)
-        above = part(queue.parent) * by_name[queue.parent].weight if queue.parent else 1.0
-        return above / siblings
-
-    return {name: part(name) for name in by_name}
-
-
 def table(outcomes: list[Outcome]) -> list[str]:
-    lines = [f"{'policy':<12} {'wait mean':>10} {'p50':>8} {'p99':>10} {'Jain':>7} {'reclaims':>9}  mean use"]
+    """Waits of all pods; all the rest is of the time in which some pod waited."""
+    head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'contended':>10} {'Jain':>7} {'reclaims':>9}"
+    lines = [f"{'policy':<12} {head}"]
     for outcome in outcomes:
-        summary = outcome.result.summary
-        waits = outcome.result.wait_quantiles_ms
-        use = ", ".join(f"{name} {part:.1%}" for name, part in summary["utilisation"].items())
+        result = outcome.result
+        waits = result.wait_quantiles_ms
         lines.append(
-            f"{outcome.policy:<12} {outcome.result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
-            f"{waits['p99'] / 1000:>9.0f}s {outcome.evenness:>7.3f} {summary['reclaims']:>9}  {use}"
+            f"{outcome.policy:<12} {result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
+            f"{waits['p99'] / 1000:>9.0f}s {result.contended_ms / 1000:>9.0f}s {result.evenness:>7.3f} "
+            f"{result.summary['reclaims']:>9}"
         )
-    names = [outcome.policy for outcome in outcomes]
-    lines += ["", f"{'mean wait':<24} " + " ".join(f"{name:>12}" for name in names)]
-    for queue in outcomes[0].mean_waits_s:
-        found = " ".join(f"{outcome.mean_waits_s[queue]:>11.0f}s" for outcome in outcomes)
-        lines.append(f"{queue:<24} {found}")
-    lines += ["", f"{'mean share, by weight':<24} " + " ".join(f"{name:>12}" for name in names)]
-    for queue in outcomes[0].mean_shares:
-        found = " ".join(f"{outcome.mean_shares[queue]:>12.4f}" for outcome in outcomes)
-        lines.append(f"{queue:<24} {found}")
+    lines += _block("mean wait, seconds", [outcome.mean_waits_s for outcome in outcomes], outcomes, ".0f")
+    lines += _block("mean share, by weight", [outcome.mean_shares for outcome in outcomes], outcomes, ".4f")
+    uses = [outcome.result.contended_use for outcome in outcomes]
+    return lines + _block("mean use while pods wait", uses, outcomes, ".1%")
+
+
+def _block(title: str, columns: list[dict[str, float]], outcomes: list[Outcome], form: str) -> list[str]:
+    lines = ["", f"{title:<24} " + " ".join(f"{outcome.policy:>12}" for outcome in outcomes)]
+    for name in dict.fromkeys(name for column in columns for name in column):
+        found = " ".join(f"{column.get(name, 0.0):>12{form}}" for column in columns)
+        lines.append(f"{name:<24} {found}")
     return lines

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
 from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
@@ -32,7 +33,8 @@ def main(argv: list[str] | None = None) -> int:
                 raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
         if compared:
             return _compare(scenario, compared, policies, arguments)
-        result = Simulation(scenario, policy=policy, policies=policies).run()
+        simulation = Simulation(scenario, policy=policy, policies=policies)
+        result = simulation.run()
     except ScenarioError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
         return EXIT_MALFORMED
@@ -44,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
             print(json.dumps(line))
     else:
         _print_table(result)
+        _print_waiting(scenario, simulation)
     if arguments.plot:
         plot_shares(result, arguments.plot)
     for index, message in result.failures:
@@ -127,6 +130,13 @@ def _print_table(result: Result) -> None:
         print(f"{queue:<24} {share:>8.4f} {wait['p50'] / 1000:>9.1f}s {wait['p99'] / 1000:>9.1f}s  {usage}")
     for name, part in summary["utilisation"].items():
         print(f"mean use of {name}: {part:.1%}")
+
+
+def _print_waiting(scenario: Scenario, simulation: Simulation) -> None:
+    """Why, and for how long, what is pending in the end goes on waiting."""
+    for queue in scenario.queues:
+        if not queue.parent and simulation.world.waiting:
+            print("", *explain(simulation.cell.state, queue.name), sep="\n")
 
 
 if __name__ == "__main__":

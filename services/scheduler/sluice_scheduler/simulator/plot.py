@@ -25,7 +25,7 @@ def plot_comparison(outcomes: list[Outcome], path: Path) -> None:
     figure, all_axes = pyplot.subplots(len(outcomes) + 1, 1, figsize=(9, 3 * len(outcomes) + 3))
     for axes, outcome in zip(all_axes, outcomes, strict=False):
         _draw_shares(axes, outcome.result)
-        axes.set_title(f"{outcome.policy}: Jain {outcome.evenness:.3f}", fontsize="medium")
+        axes.set_title(f"{outcome.policy}: Jain {outcome.result.evenness:.3f}", fontsize="medium")
     all_axes[0].legend(loc="best", fontsize="x-small", ncols=2)
     queues = list(outcomes[0].mean_waits_s)
     for number, outcome in enumerate(outcomes):

@@ -17,6 +17,7 @@ from sluice_scheduler.core.report import dominant_share
 from sluice_scheduler.core.shares import SHARE_ONE
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.fairness import evenness, tree_of
 from sluice_scheduler.simulator.scenario import Event, Expectation, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
 from sluice_scheduler.simulator.world import SimPod, World
@@ -43,6 +44,11 @@ class Result:
     mean_waits_ms: dict[str, float] = field(default_factory=dict)  # by queue
     mean_wait_ms: float = 0.0
     wait_quantiles_ms: dict[str, int] = field(default_factory=dict)
+    #: Of the time in which some pod waited.
+    contended_ms: int = 0
+    contended_use: dict[str, float] = field(default_factory=dict)
+    mean_shares: dict[str, float] = field(default_factory=dict)
+    evenness: float = 1.0
 
 
 class Simulation:
@@ -63,6 +69,8 @@ class Simulation:
         self._agenda: list[tuple[int, int, int, Callable[[], object]]] = []
         self._entries = 0
         self._changed_ms = 0
+        self._evenness = 1.0
+        self._measured: dict[str, tuple[tuple[object, ...], float]] = {}  # shares, and what they come from
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
         self._patience_ms = max(PATIENCE_MS, slowest * 1000) + 2 * _TICK_MS
@@ -90,6 +98,10 @@ class Simulation:
         self.result.mean_waits_ms = self._statistics.mean_waits()
         self.result.mean_wait_ms = self._statistics.mean_wait()
         self.result.wait_quantiles_ms = self._statistics.wait_quantiles()
+        self.result.contended_ms = self._statistics.contended_ms
+        self.result.contended_use = self._statistics.contended_use.mean()
+        self.result.mean_shares = self._statistics.mean_shares()
+        self.result.evenness = self._statistics.evenness()
         return self.result
 
     def _play(self, at_ms: int) -> None:
@@ -108,7 +120,8 @@ class Simulation:
         heapq.heappush(self._agenda, (at_ms, kind, self._entries, act))
 
     def _advance(self, at_ms: int) -> None:
-        self._statistics.advance(at_ms, self.world)
+        _, shares = self.result.series[-1]
+        self._statistics.advance(at_ms, self.world, shares, self._evenness)
         self.world.now_ms = at_ms
 
     def _settle(self) -> None:
@@ -120,6 +133,7 @@ class Simulation:
             raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
         shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
         self.result.series.append((self.world.now_ms, shares))
+        self._evenness = self._measure_evenness()
         if not self._ticking and self._waits_for_time():
             self._ticking = True
             self._plan(self.world.now_ms + _TICK_MS, _TICK, self._tick)
@@ -263,7 +277,21 @@ class Simulation:
         branch = forest.branch(queue)
         assert branch is not None
         weight = branch.queue.facts.weight if branch.queue else 1
-        return round(dominant_share(branch.usage, forest.capacity, weight)[0] / SHARE_ONE, 6)
+        basis = (branch.usage, forest.capacity, weight)
+        measured = self._measured.get(queue)
+        if measured is not None and measured[0] == basis:  # most queues at most times
+            return measured[1]
+        share = round(dominant_share(*basis)[0] / SHARE_ONE, 6)
+        self._measured[queue] = ((dict(branch.usage), dict(forest.capacity), weight), share)
+        return share
+
+    def _measure_evenness(self) -> float:
+        world = self.world
+        if not world.waiting:
+            return 1.0
+        held = {queue: world.parts(amounts) for queue, amounts in world.running.items()}
+        asked = {queue: world.parts(amounts) for queue, amounts in world.asked.items()}
+        return evenness(tree_of(world.queues.values()), held, asked)
 
     def _usage(self, queue: str) -> dict[str, float]:
         branch = self.cell.state.forest.branch(queue)
@@ -305,5 +333,5 @@ class Simulation:
             "reclaims": self._statistics.reclaims,
             "decisions": self.cell.decided,
             "wait_ms": self._statistics.waits(),
-            "utilisation": self._statistics.utilisation(),
+            "utilisation": self._statistics.use.mean(),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.quantities import CPU
@@ -32,30 +32,66 @@ def _mean(values: list[int]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
+class Use:
+    """What was held of what there was, over some time."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], float] = {}  # amount × ms, by pool and resource
+        self._offered: dict[tuple[str, str], float] = {}
+
+    def add(self, elapsed_ms: int, world: World) -> None:
+        for key, amount in world.held.items():
+            self._held[key] = self._held.get(key, 0.0) + amount * elapsed_ms
+        for pool, capacity in world.capacity.items():
+            for resource, amount in capacity.items():
+                key = (pool, resource)
+                self._offered[key] = self._offered.get(key, 0.0) + amount * elapsed_ms
+
+    def mean(self) -> dict[str, float]:
+        return {
+            f"{pool}/{resource}": round(self._held.get((pool, resource), 0.0) / offered, 6)
+            if offered
+            else 0.0
+            for (pool, resource), offered in sorted(self._offered.items())
+        }
+
+
 class Statistics:
     def __init__(self, queues: list[str]) -> None:
         self.reclaims = 0
+        self.use = Use()
+        #: The same of the time in which some pod waited; and how long that was.
+        self.contended_use = Use()
+        self.contended_ms = 0
         self._waits: dict[str, list[int]] = {queue: [] for queue in queues}
         self._now_ms = 0
-        self._held: dict[tuple[str, str], float] = {}  # amount × ms
-        self._offered: dict[tuple[str, str], float] = {}
+        self._shares = dict.fromkeys(queues, 0.0)  # × ms of contention
+        self._evenness = 0.0
 
     def admitted(self, pod: SimPod, now_ms: int) -> None:
         self._waits[pod.workload.queue].append(now_ms - pod.created_ms)
 
-    def advance(self, now_ms: int, world: World) -> None:
+    def advance(self, now_ms: int, world: World, shares: Mapping[str, float], evenness: float) -> None:
         """Count the time since the last call with what was held during it."""
         elapsed = now_ms - self._now_ms
         if elapsed <= 0:
             return
         self._now_ms = now_ms
-        for (pool, resource), amount in world.held.items():
-            key = (pool, resource)
-            self._held[key] = self._held.get(key, 0.0) + amount * elapsed
-        for pool, capacity in world.capacity.items():
-            for resource, amount in capacity.items():
-                key = (pool, resource)
-                self._offered[key] = self._offered.get(key, 0.0) + amount * elapsed
+        self.use.add(elapsed, world)
+        if world.waiting:
+            self.contended_ms += elapsed
+            self.contended_use.add(elapsed, world)
+            self._evenness += evenness * elapsed
+            for queue, share in shares.items():
+                self._shares[queue] += share * elapsed
+
+    def mean_shares(self) -> dict[str, float]:
+        """Of the time in which some pod waited."""
+        return {queue: total / max(1, self.contended_ms) for queue, total in self._shares.items()}
+
+    def evenness(self) -> float:
+        """Of the time in which some pod waited; while none does, everybody has what he asks for."""
+        return self._evenness / self.contended_ms if self.contended_ms else 1.0
 
     def mean_waits(self) -> dict[str, float]:
         return {queue: _mean(waits) for queue, waits in self._waits.items()}
@@ -74,12 +110,4 @@ class Statistics:
         return {
             queue: {"p50": percentile(waits, 0.5), "p99": percentile(waits, 0.99)}
             for queue, waits in self._waits.items()
-        }
-
-    def utilisation(self) -> dict[str, float]:
-        return {
-            f"{pool}/{resource}": round(self._held.get((pool, resource), 0.0) / offered, 6)
-            if offered
-            else 0.0
-            for (pool, resource), offered in sorted(self._offered.items())
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +72,10 @@ class World:
         self.pods: dict[str, SimPod] = {}
         self.capacity: dict[str, Resources] = {}  # by pool
         self.held: dict[tuple[str, str], int] = {}  # by pool and resource, of running pods
+        self.queues: dict[str, Queue] = {}
+        self.waiting = 0  # pods
+        self.asked: dict[str, Resources] = {}  # by queue, of running and waiting pods
+        self.running: dict[str, Resources] = {}  # by queue
         self._queues: dict[str, tuple[int, dict[str, Any]]] = {}
         self._nodes: dict[str, list[str]] = {}
         self._pools: dict[str, Pool] = {}
@@ -86,6 +91,7 @@ class World:
     def add_queue(self, queue: Queue) -> None:
         spec = queue.model_dump(by_alias=True, exclude_unset=True)
         self._queues[queue.name] = (len(self._queues), spec)
+        self.queues[queue.name], self.asked[queue.name], self.running[queue.name] = queue, {}, {}
         self._tell_queue(queue.name)
         self._tell(
             NamespaceEvent,
@@ -97,10 +103,8 @@ class World:
 
     def set_queue(self, change: dict[str, Any]) -> None:
         number, spec = self._queues[change["name"]]
-        self._queues[change["name"]] = (
-            number,
-            Queue.model_validate({**spec, **change}).model_dump(by_alias=True),
-        )
+        changed = self.queues[change["name"]] = Queue.model_validate({**spec, **change})
+        self._queues[change["name"]] = (number, changed.model_dump(by_alias=True))
         self._tell_queue(change["name"])
 
     def _tell_queue(self, name: str) -> None:
@@ -215,6 +219,7 @@ class World:
             return None
         if isinstance(decision, Admit):
             pod.admitted_ms, pod.pool = self.now_ms, decision.pool
+            self.waiting -= 1
             self._hold(pod, 1)
             self._change_pod(pod, gated=False, phase="Running", decision=f"1-1.{decision.seq}")
         return pod
@@ -255,6 +260,8 @@ class World:
         workload.created += 1
         pod = SimPod(uid, name, workload, pod_set.name, facts, self.now_ms)
         workload.pods[uid] = self.pods[uid] = pod
+        self.waiting += 1
+        _add(self.asked[workload.queue], facts.requests, 1)
         self._tell_pod(pod, "ADDED")
 
     def _replace_pod(self, pod: SimPod) -> None:
@@ -264,8 +271,11 @@ class World:
 
     def _delete_pod(self, pod: SimPod) -> None:
         del self.pods[pod.uid], pod.workload.pods[pod.uid]
+        _add(self.asked[pod.workload.queue], pod.facts.requests, -1)
         if pod.runs:
             self._hold(pod, -1)
+        else:
+            self.waiting -= 1
         self._tell_pod(pod, "DELETED")
 
     def _change_pod(self, pod: SimPod, **changes: Any) -> None:
@@ -305,6 +315,22 @@ class World:
         )
 
     def _hold(self, pod: SimPod, sign: int) -> None:
+        _add(self.running[pod.workload.queue], pod.facts.requests, sign)
         for resource, amount in pod.facts.requests.items():
             key = (pod.pool, resource)
             self.held[key] = self.held.get(key, 0) + sign * amount
+
+    # ---- for comparisons
+
+    def parts(self, amounts: Resources) -> dict[str, float]:
+        """Of all that there is, over all pools; what there is none of counts as all of it."""
+        whole = dict.fromkeys(amounts, 0)
+        for capacity in self.capacity.values():
+            for resource in whole:
+                whole[resource] += capacity.get(resource, 0)
+        return {r: amount / whole[r] if whole[r] else float(amount > 0) for r, amount in amounts.items()}
+
+
+def _add(to: Resources, amounts: Mapping[str, int], sign: int) -> None:
+    for resource, amount in amounts.items():
+        to[resource] = to.get(resource, 0) + sign * amount
