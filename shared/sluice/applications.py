@@ -35,6 +35,8 @@ _RUN_POLICY: Final = ("spec", "runPolicy", "suspend")
 
 #: What a Spark application is called that no operator has started: there is no object but its pods.
 WITHOUT_OPERATOR: Final = "SparkDriver"
+#: Its pods are made by Sluice itself.
+QUEUE_JOB: Final = "QueueJob"
 #: Written by hand, for an application that nobody here knows.
 BY_HAND: Final = "DynamicWorkload"
 
@@ -42,6 +44,7 @@ APPLICATION_KINDS: Final = {
     each.kind: each
     for each in (
         ApplicationKind(BY_HAND, API_VERSION, "dynamicworkloads"),
+        ApplicationKind(QUEUE_JOB, API_VERSION, "queuejobs"),
         ApplicationKind("Job", "batch/v1", "jobs", _SUSPEND),
         ApplicationKind("SparkApplication", "sparkoperator.k8s.io/v1beta2", "sparkapplications", _SUSPEND),
         ApplicationKind("RayCluster", "ray.io/v1", "rayclusters", _SUSPEND),

@@ -81,7 +81,6 @@ class AdmitWorkload(ObjectDecision):
     reserved: dict[str, int]  # pods by pod set
     application: str = BY_HAND  # its kind
     suspendable: bool = False  # by its own field; else an annotation says that it is released
-    resource_version: int = 0  # as which it was seen
 
     @property
     def kind(self) -> str:
@@ -98,7 +97,6 @@ class EvictWorkload(ObjectDecision):
     deadline_ms: int
     application: str = BY_HAND
     suspendable: bool = False
-    resource_version: int = 0
 
     @property
     def kind(self) -> str:
@@ -142,6 +140,16 @@ class GrantedPods:
     admitted: int
     running: int
     taken: int  # back from it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePod(ObjectDecision):
+    """Make a pod of a QueueJob from its template; `name` is the pod's, `uid` the job's."""
+
+    type: ClassVar[str] = "createpod"
+    job: str
+    queue: str
+    index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +243,30 @@ class ReportWorkload(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportJob(ObjectDecision):
+    """A QueueJob's status."""
+
+    type: ClassVar[str] = "reportjob"
+    generation: int
+    phase: WorkloadPhase
+    active: int
+    running: int
+    succeeded: int
+    failed: int
+    start_ms: int  # 0: not yet
+    end_ms: int
+    conditions: tuple[Condition, ...]
+
+    @property
+    def kind(self) -> str:
+        return "queuejob"
+
+
+#: What is written for people to see.
+Report: TypeAlias = ReportQueue | ReportPool | ReportWorkload | ReportJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(ObjectDecision):
     """Tell the people who look at an object (as a Kubernetes Event) what is wrong and what to do."""
 
@@ -267,6 +299,8 @@ DECISION_TYPES: tuple[type[Decision], ...] = (
     EvictWorkload,
     CreateWorkload,
     ReportWorkload,
+    ReportJob,
+    CreatePod,
     Delete,
     LabelNamespace,
     ReportQueue,

@@ -121,6 +121,15 @@ class PodSetFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """When a QueueJob's failures are too many, and how long it waits after one."""
+
+    restart_limit: int | None  # of one pod; None: no bound of its own
+    backoff_limit: int  # of all
+    backoff_ms: int  # doubles with each failure in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFacts:
     """What counts of an application, or of a DynamicWorkload that stands for one of another kind."""
 
@@ -140,6 +149,7 @@ class WorkloadFacts:
     controller: str = ""  # uid of the application that controls it: its pods are charged to that one
     as_pod_set: str = ""  # which of the controller's pod sets its pods are; empty: what they say themselves
     gang: Gang | None = None
+    job: JobFacts | None = None  # of a QueueJob, whose pods Sluice makes itself
     replaces_failed: bool = False  # a failed pod keeps its share for the one that replaces it
 
 

@@ -23,6 +23,9 @@ MIN_COUNT_ANNOTATION: Final = "sluice.dev/min-count"
 #: On a pod: the DynamicWorkload in its namespace that it belongs to, and which of its pod sets.
 WORKLOAD_LABEL: Final = "sluice.dev/workload"
 POD_SET_LABEL: Final = "sluice.dev/pod-set"
+#: On a pod that a QueueJob has: the job's name, and which of its completions the pod is for.
+JOB_LABEL: Final = "sluice.dev/job"
+INDEX_LABEL: Final = "sluice.dev/index"
 #: On pods that are admitted together or not at all, and how many they are.
 POD_GROUP_LABEL: Final = "sluice.dev/pod-group"
 POD_GROUP_SIZE_ANNOTATION: Final = "sluice.dev/pod-group-size"

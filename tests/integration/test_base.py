@@ -102,11 +102,11 @@ NEEDS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...], str]]] = {
     "watcher": [(("list", "watch"), WATCHED, "")],
     "scheduler": [(("get", "create", "update", "patch"), ("leases.coordination.k8s.io",), SYSTEM)],
     "actuator": [
-        (("get", "patch", "delete"), ("pods",), ""),
+        (("get", "create", "patch", "delete"), ("pods",), ""),
         (("create",), ("pods/eviction",), ""),
         (("get", "patch"), ("namespaces",), ""),
         (("get",), TENANCY, ""),
-        (("patch",), tuple(f"{kind}/status" for kind in (*TENANCY, WORKLOADS)), ""),
+        (("patch",), tuple(f"{kind}/status" for kind in (*TENANCY, WORKLOADS, "queuejobs.sluice.dev")), ""),
         (("get", "create", "patch", "delete"), (WORKLOADS,), ""),
         (("get", "patch"), APPLICATIONS, ""),
         (("create",), ("events",), ""),

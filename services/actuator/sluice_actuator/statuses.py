@@ -11,18 +11,19 @@ from sluice.crds import (
     PodSet,
     PodSetCount,
     PodSetStatus,
+    QueueJobStatus,
     QueueStatus,
     ResourcePoolStatus,
 )
-from sluice.decisions import Condition, ReportPool, ReportQueue, ReportWorkload, ShownPodSet
+from sluice.decisions import Condition, Report, ReportJob, ReportQueue, ReportWorkload, ShownPodSet
 from sluice.quantities import format_amount
 from sluice.values import DecisionId, Resources
 
 
-def status_of(decision: ReportQueue | ReportPool | ReportWorkload, identity: DecisionId) -> dict[str, Any]:
+def status_of(decision: Report, identity: DecisionId) -> dict[str, Any]:
     """The whole status that a report states."""
     conditions = [_condition(condition, decision.generation) for condition in decision.conditions]
-    status: QueueStatus | ResourcePoolStatus | DynamicWorkloadStatus
+    status: QueueStatus | ResourcePoolStatus | DynamicWorkloadStatus | QueueJobStatus
     if isinstance(decision, ReportQueue):
         status = QueueStatus(
             conditions=conditions,
@@ -56,6 +57,19 @@ def status_of(decision: ReportQueue | ReportPool | ReportWorkload, identity: Dec
                 PodSetCount(name=name, count=count) for name, count in decision.reclaimed.items()
             ],
             reason=decision.why or None,
+        )
+    elif isinstance(decision, ReportJob):
+        status = QueueJobStatus(
+            conditions=conditions,
+            observed_generation=decision.generation,
+            decision=str(identity),
+            phase=decision.phase,
+            active=decision.active,
+            running=decision.running,
+            succeeded=decision.succeeded,
+            failed=decision.failed,
+            start_time=rfc3339(decision.start_ms) if decision.start_ms else None,
+            completion_time=rfc3339(decision.end_ms) if decision.end_ms else None,
         )
     else:
         status = ResourcePoolStatus(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from sluice.codec import UnreadableRecordError
-from sluice.decisions import Fence, ObjectDecision, ReportPool, ReportQueue, ReportWorkload, Resync
+from sluice.decisions import Fence, ObjectDecision, Report, Resync
 from sluice.events import OutcomeEvent, Result
 from sluice.kafka import DEAD_LETTER_PREFIX, Position, Received, dead_letter
 from sluice.settings import Settings
@@ -269,8 +269,7 @@ class Actuator:
 
 def _is_newer_report(later: Job, earlier: Job) -> bool:
     """Of one object's reports that wait, only the last says anything."""
-    reports = ReportQueue | ReportPool | ReportWorkload
-    return isinstance(later.decision, reports) and type(later.decision) is type(earlier.decision)
+    return isinstance(later.decision, Report) and type(later.decision) is type(earlier.decision)
 
 
 def _about(job: Job) -> dict[str, object]:

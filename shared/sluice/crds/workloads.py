@@ -177,8 +177,8 @@ class QueueJobSpec(Model):
     """How many must be admitted together for the job to start; `replicas` if absent."""
     completions: Count | None = None
     """How many pods must succeed; `replicas` if absent."""
-    restart_limit: Count = 0
-    """How often one pod may be replaced after it failed."""
+    restart_limit: Count | None = None
+    """How often one pod may be replaced after it failed; absent: as long as backoffLimit allows."""
     backoff_limit: Count = 6
     """How many failures in all fail the job."""
     backoff_seconds: Seconds = 10

@@ -108,6 +108,22 @@ class Pod(TrackedObject):
 
 
 @dataclass(slots=True, kw_only=True)
+class JobRecord:
+    """How far a QueueJob is. Its pods are `<job>-<index>-<attempt>`; an index is done when one succeeds."""
+
+    attempts: dict[str, int] = field(default_factory=dict)  # index → pods made of it so far
+    done: tuple[int, ...] = ()
+    failures: int = 0
+    in_a_row: int = 0
+    resume_ms: int = 0  # no new pod before
+    asked_for: dict[str, tuple[int, int]] = field(default_factory=dict)  # unseen pods → index, decision
+    outcome: Literal["", "Finished", "Failed"] = ""
+    why: str = ""
+    start_ms: int = 0
+    end_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
 class Workload(TrackedObject):
     """An application's account. While admitted, what is missing of its minima is reserved."""
 
@@ -135,6 +151,7 @@ class Workload(TrackedObject):
     taken: dict[str, int] = field(default_factory=dict)  # pods that were taken back
     shown: str = ""  # its DynamicWorkload, once that was asked for
     failed_ms: int = 0  # of Spark in client mode: when an executor failed that nobody has replaced
+    job: JobRecord = field(default_factory=JobRecord)
     #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise.
     barred: int = -1
 
@@ -142,6 +159,11 @@ class Workload(TrackedObject):
     def title(self) -> str:
         """What its pods call it; nothing else in its namespace has this title."""
         return self.name if self.facts.kind == BY_HAND else f"{self.facts.kind}/{self.name}"
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where its application is found."""
+        return self.cluster, self.namespace, self.title
 
     @property
     def in_line_ms(self) -> int:

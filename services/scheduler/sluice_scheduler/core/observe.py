@@ -35,6 +35,7 @@ from sluice_scheduler.core.entities import (
     identity,
 )
 from sluice_scheduler.core.kinship import charged_to, regroup
+from sluice_scheduler.core.queuejobs import see_pod_of_job
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.workloads import (
     count_end,
@@ -127,13 +128,7 @@ def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
     after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
-    if pod is None or (pod.facts.owner, pod.facts.workload) != (event.pod.owner, event.pod.workload):
-        if pod is not None:
-            state.kinship.remove(pod)
-        state.kinship.add(after)
-    if event.pod.owner or event.pod.workload:
-        see_spark_pod(state, after)
-        after.application, after.pod_set = charged_to(state, after)
+    _find_family(state, pod, after)
     if pod is None:
         after.stranger = not event.pod.gated and state.is_live(event.cluster)
     after.phase = _phase_shown(after)
@@ -152,7 +147,27 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
         count_end(state, pod, after)
     if pod is None:
-        regroup(state, state.kinship.pods_below(state, after))
+        _welcome(state, after)
+
+
+def _find_family(state: State, before: Pod | None, after: Pod) -> None:
+    """Whose the pod is."""
+    facts = after.facts
+    if before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload):
+        if before is not None:
+            state.kinship.remove(before)
+        state.kinship.add(after)
+    if facts.owner or facts.workload:
+        see_spark_pod(state, after)
+        after.application, after.pod_set = charged_to(state, after)
+
+
+def _welcome(state: State, pod: Pod) -> None:
+    """It may lead others to an application, or be awaited by its job."""
+    regroup(state, state.kinship.pods_below(state, pod))
+    workload = state.workload_of(pod.key) if pod.application else None
+    if workload is not None and workload.facts.job is not None:
+        see_pod_of_job(state, workload, pod)
 
 
 def pod_vanished(state: State, pod: Pod) -> None:

@@ -7,11 +7,13 @@ from typing import Final
 from sluice.decisions import (
     Admit,
     AdmitWorkload,
+    CreatePod,
     Delete,
     Evict,
     EvictWorkload,
     Fence,
     LabelNamespace,
+    ReportJob,
     ReportPool,
     ReportQueue,
     ReportWorkload,
@@ -19,8 +21,10 @@ from sluice.decisions import (
 from sluice.events import OutcomeEvent
 
 from sluice_scheduler.core.entities import Cluster
+from sluice_scheduler.core.queuejobs import on_create_pod
 from sluice_scheduler.core.recovery import on_fence_outcome
 from sluice_scheduler.core.release import put_back
+from sluice_scheduler.core.shown import JOB_REPORT
 from sluice_scheduler.core.state import State
 
 #: An admission that could not be written is offered again after this long.
@@ -38,11 +42,13 @@ def on_outcome(state: State, event: OutcomeEvent) -> None:
         _on_evict(state, event)
     elif event.decision in (AdmitWorkload.type, EvictWorkload.type):
         _on_release(state, event)
+    elif event.decision == CreatePod.type:
+        on_create_pod(state, event)
     elif event.decision == LabelNamespace.type:
         _on_label(state, event)
     elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
         _on_report(state, event)
-    elif event.decision == ReportWorkload.type and event.result in (*PAUSE_MS, "Gone"):
+    elif event.decision in (ReportWorkload.type, ReportJob.type) and event.result in (*PAUSE_MS, "Gone"):
         _on_report_workload(state, event)
 
 
@@ -105,10 +111,10 @@ def _on_report(state: State, event: OutcomeEvent) -> None:
 def _on_report_workload(state: State, event: OutcomeEvent) -> None:
     """If somebody has deleted the DynamicWorkload, it is made anew, as long as there is its application."""
     for report in [report for report in state.reports if report.seq == event.seq]:
-        workload = state.workloads.get(report.about)
+        workload = state.workloads.get(report.about.removesuffix(JOB_REPORT))
         state.reports.drop(report.key)
         if workload is not None:
-            if event.result == "Gone":
+            if event.result == "Gone" and event.decision == ReportWorkload.type:
                 workload.shown = ""
                 state.workloads.put(workload)
             state.untold[workload.key] = None

@@ -28,7 +28,6 @@ def about(workload: Workload) -> dict[str, Any]:
         "queue": workload.queue,
         "application": workload.facts.kind,
         "suspendable": workload.facts.suspendable,
-        "resource_version": workload.resource_version,
     }
 
 

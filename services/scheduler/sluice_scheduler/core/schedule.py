@@ -10,6 +10,7 @@ from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.history import remember
+from sluice_scheduler.core.queuejobs import run_jobs
 from sluice_scheduler.core.reclaim import reclaim, shed
 from sluice_scheduler.core.release import about, admit_workload, heed
 from sluice_scheduler.core.shares import as_percent
@@ -25,6 +26,7 @@ def schedule(state: State) -> None:
     shed(state)
     keep_promises(state)
     clean_up(state)
+    run_jobs(state)
     open_reserved(state)
     serve(state)
     while reclaim(state):

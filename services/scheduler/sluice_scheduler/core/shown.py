@@ -7,10 +7,17 @@ creation is never shown as pending: its release and one status are all that is w
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from sluice.applications import BY_HAND
-from sluice.decisions import CreateWorkload, GrantedPods, ReportWorkload, ShownPodSet, WorkloadPhase
+from sluice.decisions import (
+    CreateWorkload,
+    GrantedPods,
+    ReportJob,
+    ReportWorkload,
+    ShownPodSet,
+    WorkloadPhase,
+)
 
 from sluice_scheduler.core.applications import Application, reclaimable
 from sluice_scheduler.core.conditions import condition, since
@@ -19,6 +26,8 @@ from sluice_scheduler.core.explain import why_short
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State
 
+#: Beside the report of what shows a QueueJob, that of the job itself.
+JOB_REPORT: Final = "/job"
 #: Of an object's name in the name of another.
 _NAME_MAX: Final = 200
 
@@ -32,8 +41,10 @@ def show(state: State) -> None:
         if not state.is_live(workload.cluster):
             state.untold[key] = None
             continue
+        if workload.facts.job is not None:
+            _report_job(state, workload)
         _create(state, workload)
-        _report(state, workload, state.applications[(workload.cluster, workload.namespace, workload.title)])
+        _report(state, workload, state.applications[workload.place])
 
 
 def shown_name(workload: Workload) -> str:
@@ -122,6 +133,45 @@ def _report(state: State, workload: Workload, app: Application) -> None:
         sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
     )
     state.reports.put(Report(about=workload.key, seq=decision.seq, figures=shown, conditions=conditions))
+
+
+def _report_job(state: State, workload: Workload) -> None:
+    """The QueueJob's own status: how many of its pods are how far."""
+    about, job = workload.key + JOB_REPORT, workload.job
+    last = state.reports.get(f"{Report.kind}/{about}")
+    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    figures: dict[str, Any] = {
+        "generation": workload.facts.generation,
+        "phase": _phase(state, workload, state.applications[workload.place]),
+        "active": len(pods),
+        "running": sum(1 for pod in pods if pod.facts.phase == "Running"),
+        "succeeded": len(job.done),
+        "failed": job.failures,
+        "start_ms": job.start_ms,
+        "end_ms": job.end_ms,
+    }
+    failed = job.why if job.outcome == "Failed" else ""
+    conditions = since(
+        last,
+        (
+            condition(state, "Ready", good=True, problem=workload.problem),
+            condition(state, "Failed", good=False, problem=failed),
+        ),
+    )
+    if last and not last.retry and last.figures == figures and last.conditions == conditions:
+        return
+    decision = state.decide(
+        ReportJob,
+        cluster=workload.cluster,
+        namespace=workload.namespace,
+        name=workload.name,
+        uid=workload.uid,
+        conditions=conditions,
+        reason=figures["phase"],
+        sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
+        **figures,
+    )
+    state.reports.put(Report(about=about, seq=decision.seq, figures=figures, conditions=conditions))
 
 
 def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:

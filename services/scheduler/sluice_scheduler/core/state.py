@@ -89,7 +89,7 @@ class State:
         #: Something that a status shows may have changed.
         self.report_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
-        self.workload_by_title = {(w.cluster, w.namespace, w.title): w for w in self.workloads}
+        self.workload_by_title = {w.place: w for w in self.workloads}
         self.derive()
 
     def clear(self) -> None:
@@ -342,7 +342,7 @@ class State:
 
     def touch(self, workload: Workload) -> None:
         """Something of a workload's own account has changed."""
-        place = (workload.cluster, workload.namespace, workload.title)
+        place = workload.place
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
@@ -359,19 +359,19 @@ class State:
 
     def members_of(self, workload: Workload) -> list[str]:
         """The keys of its pods that hold or wait."""
-        app = self.applications.get((workload.cluster, workload.namespace, workload.title))
+        app = self.applications.get(workload.place)
         books = app.books.values() if app else ()
         return sorted(key for book in books for key in (*book.holding, *book.waiting))
 
     def holding_of(self, workload: Workload) -> list[Pod]:
         """Its pods that hold and are not being taken back."""
-        app = self.applications.get((workload.cluster, workload.namespace, workload.title))
+        app = self.applications.get(workload.place)
         books = app.books.values() if app else ()
         return [self.pod(key) for key in sorted(key for book in books for key in book.holding)]
 
     def forget_workload(self, workload: Workload) -> None:
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
-        place = (workload.cluster, workload.namespace, workload.title)
+        place = workload.place
         self.forest.leave(workload.key)
         if self.workload_by_title.get(place) is workload:  # and no later one of the same name
             del self.workload_by_title[place]
@@ -409,7 +409,7 @@ class State:
     def application_by_claim(self, claim: str) -> Application | None:
         workload = self.workloads.get(claim)
         if workload is not None:
-            return self.applications.get((workload.cluster, workload.namespace, workload.title))
+            return self.applications.get(workload.place)
         kind, _, place = claim.partition("/")
         cluster, _, rest = place.partition("/")
         namespace, _, name = rest.partition("/")
@@ -504,6 +504,10 @@ class State:
         self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
         #: Those whose minimum must run by some time: applications, and pod groups by their first name.
         self.gangs: dict[tuple[str, str, str], None] = {}
+        self.making: dict[int, str] = {  # the decision to make a pod → the job's key
+            seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
+        }
+        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}

@@ -22,6 +22,7 @@ from sluice_scheduler.core.gangs import judge_gangs
 from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
+from sluice_scheduler.core.queuejobs import resume_jobs
 from sluice_scheduler.core.reclaim import hasten
 from sluice_scheduler.core.recovery import on_rebuild, on_sync
 from sluice_scheduler.core.report import report
@@ -51,12 +52,13 @@ def _react(state: State, event: Event) -> None:
         case OutcomeEvent():
             on_outcome(state, event)
         case TickEvent():
+            report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
             state.offer_retries()
             level_old_graves(state)
             end_silent(state)
+            resume_jobs(state)
             hasten(state)
             judge_gangs(state)
-            report(state)
             state.pass_due = state.pass_due or state.waits_for_time()
         case UnmanagedEvent():
             on_unmanaged(state, event)

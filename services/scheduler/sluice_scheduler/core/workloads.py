@@ -12,6 +12,8 @@ from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, Worklo
 from sluice_scheduler.core.binding import place_workload
 from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
 from sluice_scheduler.core.kinship import regroup
+from sluice_scheduler.core.queuejobs import count_end_of_job, ended
+from sluice_scheduler.core.shown import JOB_REPORT
 from sluice_scheduler.core.state import State
 
 DRIVER: Final = "driver"
@@ -35,7 +37,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
         if not _asks_the_same(workload.facts, event.workload):
             state.give_up_claim(workload.key)
         state.kinship.remove(workload)
-        workload.facts = event.workload
+        workload.facts = ended(workload, event.workload)
         state.kinship.add(workload)
     workload.priority = priority_of(state, workload)
     _take_place(state, workload)
@@ -46,7 +48,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
 def _take_place(state: State, workload: Workload) -> None:
     """Bring an account that has changed into its queue."""
     state.workloads.put(workload)
-    state.workload_by_title[(workload.cluster, workload.namespace, workload.title)] = workload
+    state.workload_by_title[workload.place] = workload
     namespace = state.namespace_of(workload.cluster, workload.namespace)
     if namespace is not None:
         place_workload(state, workload, namespace)
@@ -62,7 +64,8 @@ def workload_vanished(state: State, workload: Workload) -> None:
     state.break_promise(workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
-    state.reports.discard(f"{Report.kind}/{workload.key}")
+    for about in (workload.key, workload.key + JOB_REPORT):
+        state.reports.discard(f"{Report.kind}/{about}")
     state.kinship.remove(workload)
     _regroup_below(state, workload)
 
@@ -80,6 +83,8 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
     workload = state.workload_of(after.key)
     if workload is None:
         return
+    if workload.facts.job is not None:
+        count_end_of_job(state, workload, after)
     name = after.pod_set
     if after.facts.phase == "Succeeded":
         workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}

@@ -8,7 +8,16 @@ from dataclasses import replace
 from typing import Final
 
 from sluice.codec import DECISIONS, EVENTS
-from sluice.decisions import CreateWorkload, Decision, Fence, ReportPool, ReportQueue, ReportWorkload, Resync
+from sluice.decisions import (
+    CreateWorkload,
+    Decision,
+    Fence,
+    ReportJob,
+    ReportPool,
+    ReportQueue,
+    ReportWorkload,
+    Resync,
+)
 from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEvent, TickEvent
 from sluice.values import Epoch
 
@@ -20,7 +29,7 @@ from sluice_scheduler.ledger.memory import MemoryLedger
 CLUSTER: Final = "sim"
 CELL: Final = "default"
 #: What is written for people to see, and changes nothing.
-_SHOWN: Final = (CreateWorkload, ReportQueue, ReportPool, ReportWorkload)
+_SHOWN: Final = (CreateWorkload, ReportJob, ReportQueue, ReportPool, ReportWorkload)
 _EPOCH: Final = Epoch(1, 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.events import Gang
+from sluice.events import Gang, JobFacts
 from sluice.vocabulary import (
     GANG_DEADLINE_ANNOTATION,
     GANG_ON_DEADLINE_ANNOTATION,
@@ -38,6 +38,7 @@ class Asked:
     priority_class: str = ""  # empty: that of the first part whose template names one
     suspendable: bool = True  # else its pods' gates hold it back
     gang: Gang | None = None  # where it is no annotation
+    job: JobFacts | None = None
     replaces_failed: bool = False  # a pod that fails is replaced in its place
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from sluice.applications import APPLICATION_KINDS, BY_HAND, ApplicationKind
+from sluice.applications import APPLICATION_KINDS, BY_HAND, QUEUE_JOB, ApplicationKind
 from sluice.events import PodSetFacts, WorkloadFacts
 from sluice.vocabulary import (
     DECISION_ANNOTATION,
@@ -18,7 +18,7 @@ from sluice.vocabulary import (
     WORKLOAD_LABEL,
 )
 
-from sluice_watcher.applications import by_hand, dask, jobs, ray, spark, training
+from sluice_watcher.applications import by_hand, dask, jobs, queue_jobs, ray, spark, training
 from sluice_watcher.applications.asked import Asked, Part, gang
 from sluice_watcher.applications.fields import ApplicationError, Fields
 from sluice_watcher.applications.owners import Member, controller
@@ -27,6 +27,7 @@ from sluice_watcher.requests import Object
 
 _ASKED: Final[dict[str, Callable[[Fields], Asked]]] = {
     BY_HAND: by_hand.asked,
+    QUEUE_JOB: queue_jobs.asked,
     "Job": jobs.asked,
     "SparkApplication": spark.asked,
     "RayCluster": ray.cluster_asked,
@@ -37,7 +38,7 @@ _ASKED: Final[dict[str, Callable[[Fields], Asked]]] = {
     "DaskJob": dask.job_asked,
 }
 
-_MEMBERS: Final = (spark.member, ray.member, training.member, dask.member, jobs.member)
+_MEMBERS: Final = (spark.member, ray.member, training.member, dask.member, jobs.member, queue_jobs.member)
 #: What the pods of a Job are to the application that made it.
 _AS_POD_SET: Final = {"RayJob": ray.SUBMITTER}
 
@@ -73,6 +74,7 @@ def read_application(
         decision=annotations.text(DECISION_ANNOTATION),
         controller=controlled.uid if controlled else "",
         as_pod_set=_AS_POD_SET.get(controlled.kind, "") if controlled and kind.kind == "Job" else "",
+        job=asked.job,
         gang=asked.gang or gang(annotations),
         replaces_failed=asked.replaces_failed,
     )
