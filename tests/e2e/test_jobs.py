@@ -129,3 +129,87 @@ def test_a_job_grows_and_gives_back_and_a_waiting_one_starts_by_that(
         eventually(lambda: ended(jobs.get("wide")) and ended(jobs.get("next")), seconds=90)
         assert observer.peak["cpu"] <= 4000
     eventually(lambda: tenants.queue_status("a").get("usage") == {}, seconds=30)
+
+
+def test_a_queue_job_gets_its_pods_from_sluice(running: Stack, tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n", cpu="4"), queue("a"))
+    tenants.settle("a")
+    jobs = Applications(tenants, "a", "sluice.dev/v1alpha1/queuejobs", "QueueJob")
+    template = pod("x", run_for="1s")
+    metadata = {"annotations": template["metadata"]["annotations"], "labels": {"app": "batch"}}
+    with observed(running.endpoints, "a") as observer:
+        jobs.create(
+            {
+                "apiVersion": "sluice.dev/v1alpha1",
+                "kind": "QueueJob",
+                "metadata": {"name": "batch"},
+                "spec": {
+                    "replicas": 6,
+                    "minAvailable": 2,
+                    "completions": 9,
+                    "template": {"metadata": metadata, "spec": template["spec"]},
+                },
+            }
+        )
+        eventually(lambda: jobs.get("batch").get("status", {}).get("phase") == "Finished", seconds=90)
+        assert observer.peak["cpu"] <= 4000
+    status = jobs.get("batch")["status"]
+    assert (status["succeeded"], status["failed"], status["active"]) == (9, 0, 0)
+    assert status["completionTime"] >= status["startTime"]
+    names = {p["metadata"]["name"] for p in tenants.pods("a")}
+    assert names == {f"batch-{index}-0" for index in range(9)}
+    assert all(p["metadata"]["labels"]["app"] == "batch" for p in tenants.pods("a"))
+    eventually(lambda: jobs.phase("batch") == "Finished", seconds=30)
+    made(jobs.api.delete(f"{jobs.path}/batch"))
+    eventually(lambda: tenants.pods("a") == [] and jobs.shown("batch") == {}, seconds=60)
+    eventually(lambda: tenants.queue_status("a").get("usage") == {}, seconds=30)
+
+
+def test_a_workload_written_by_hand_is_admitted_and_its_pods_name_it(tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n", cpu="4"), queue("a"))
+    tenants.settle("a")
+    workloads = Applications(tenants, "a", "sluice.dev/v1alpha1/dynamicworkloads", "Custom")
+    for name in ("one", "two"):
+        workloads.create(
+            {
+                "apiVersion": "sluice.dev/v1alpha1",
+                "kind": "DynamicWorkload",
+                "metadata": {"name": name},
+                "spec": {
+                    "application": {"apiVersion": "example.com/v1", "kind": "Custom", "name": name},
+                    "podSets": [{"name": "main", "count": 3, "requests": {"cpu": "1", "memory": "1Gi"}}],
+                },
+            }
+        )
+    eventually(lambda: workloads.phase("one") == "Running", seconds=30)
+    eventually(lambda: workloads.phase("two") == "Pending", seconds=30)
+    labels = {"sluice.dev/workload": "one", "sluice.dev/pod-set": "main"}
+    for number in range(3):
+        made(tenants.submit("a", pod(f"p{number}", labels=labels)))
+    eventually(lambda: workloads.status("one")["podSets"][0]["admitted"] == 3, seconds=30)
+    made(workloads.api.delete(f"{workloads.path}/one"))
+    for number in range(3):
+        tenants.delete("a", f"p{number}")
+    eventually(lambda: workloads.phase("two") == "Running", seconds=30)
+
+
+def test_a_pod_group_opens_together(tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n", cpu="4"), queue("a"))
+    tenants.settle("a")
+    group = {
+        "labels": {"sluice.dev/pod-group": "four"},
+        "annotations": {"sluice.dev/pod-group-size": "4"},
+    }
+    for number in range(3):
+        obj = pod(f"g{number}")
+        obj["metadata"].update(group)
+        made(tenants.submit("a", obj))
+    alone = pod("alone")
+    made(tenants.submit("a", alone))
+    eventually(lambda: tenants.phases("a").get("alone") == "Running", seconds=30)
+    assert {p for p, phase in tenants.phases("a").items() if phase == "gated"} == {"g0", "g1", "g2"}
+    tenants.delete("a", "alone")
+    obj = pod("g3")
+    obj["metadata"].update(group)
+    made(tenants.submit("a", obj))
+    eventually(lambda: set(tenants.phases("a").values()) == {"Running"}, seconds=30)

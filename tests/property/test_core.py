@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from reference.potential import Move
 from reference.reference import Reference
-from sluice.decisions import ReportPool, ReportQueue
+from sluice.decisions import Report
 from sluice.events import ObjectEvent, TickEvent
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.forest import Forest
@@ -184,7 +184,7 @@ def test_time_alone_changes_nothing_under_a_policy_that_looks_back(scenario: Sce
     for _ in range(5):
         tick = TickEvent(time_ms=cell.state.cell.time_ms + 1_800_000, cluster=CLUSTER)
         cell.state.pass_due = True
-        assert all(isinstance(each, ReportQueue | ReportPool) for each in cell.feed([tick]))
+        assert all(isinstance(each, Report) for each in cell.feed([tick]))
 
 
 @SETTINGS

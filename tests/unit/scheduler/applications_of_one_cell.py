@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from one_cell import OneCell
-from sluice.decisions import Admit, AdmitWorkload, Decision, Delete, Evict, EvictWorkload, ReportWorkload
+from sluice.decisions import (
+    Admit,
+    AdmitWorkload,
+    CreatePod,
+    Decision,
+    Delete,
+    Evict,
+    EvictWorkload,
+    ReportWorkload,
+)
 from sluice.events import PodEvent, PodFacts, PodSetFacts, WorkloadEvent, WorkloadFacts
 
 
@@ -27,6 +36,8 @@ class Applications(OneCell):
         for tenant in tenants or ("team",):
             self.queue(tenant)
             self.namespace(tenant)
+        self._tenants = tenants or ("team",)
+        self._cpu = cpu
         self._applications: dict[str, tuple[str, WorkloadFacts]] = {}
         self._pods: dict[str, tuple[str, PodFacts]] = {}
         self._carried_out = len(self.decisions)
@@ -87,6 +98,17 @@ class Applications(OneCell):
             self.tick()
             self.carry_out()
 
+    def list_everything(self) -> None:
+        """As the watcher does in answer to a rebuild."""
+        self.pool(cpu=self._cpu)
+        for tenant in self._tenants:
+            self.queue(tenant)
+            self.namespace(tenant)
+        for name in self._applications:
+            self._tell_application(name)
+        for name in self._pods:
+            self._tell_pod(name)
+
     # ---- what becomes of decisions
 
     def carry_out(self) -> None:
@@ -100,6 +122,8 @@ class Applications(OneCell):
         match decision:
             case Admit() if decision.name in self._pods:
                 self._change_pod(decision.name, gated=False, phase="Running", **by)
+            case CreatePod():
+                self.pods(decision.name, of=decision.job, pod_set="main", tenant=decision.namespace)
             case Evict() | Delete() if decision.name in self._pods:
                 self.delete_pods(decision.name)
             case AdmitWorkload() if decision.name in self._applications:

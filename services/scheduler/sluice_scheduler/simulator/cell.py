@@ -8,16 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice.codec import DECISIONS, EVENTS
-from sluice.decisions import (
-    CreateWorkload,
-    Decision,
-    Fence,
-    ReportJob,
-    ReportPool,
-    ReportQueue,
-    ReportWorkload,
-    Resync,
-)
+from sluice.decisions import CreateWorkload, Decision, Fence, Report, Resync
 from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEvent, TickEvent
 from sluice.values import Epoch
 
@@ -28,8 +19,6 @@ from sluice_scheduler.ledger.memory import MemoryLedger
 
 CLUSTER: Final = "sim"
 CELL: Final = "default"
-#: What is written for people to see, and changes nothing.
-_SHOWN: Final = (CreateWorkload, ReportJob, ReportQueue, ReportPool, ReportWorkload)
 _EPOCH: Final = Epoch(1, 1)
 
 
@@ -94,7 +83,7 @@ class SimulatedCell:
         """One more pass, though nothing has happened: what is at rest decides nothing."""
         self.state.pass_due = True
         tick = TickEvent(time_ms=self.state.cell.time_ms, cluster=CLUSTER)
-        return [each for each in self.feed([tick]) if not isinstance(each, _SHOWN)]
+        return [each for each in self.feed([tick]) if not isinstance(each, CreateWorkload | Report)]
 
     def _commit(self, read: int, entries: list[OutboxEntry]) -> None:
         next_seq = self.state.cell.next_seq

@@ -1,0 +1,114 @@
+"""QueueJobs: the core makes their pods, counts their ends, and says when they are through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from applications_of_one_cell import Applications, pod_set
+from sluice.decisions import CreatePod, ReportJob
+from sluice.events import JobFacts
+
+
+def job(
+    cell: Applications, name: str = "job", *, replicas: int, completions: int, least: int = 1, **limits: Any
+) -> None:
+    facts = JobFacts(**{"restart_limit": None, "backoff_limit": 6, "backoff_ms": 2000, **limits})
+    main = pod_set("main", min(replicas, completions), least, replicas, completions=completions)
+    cell.application(name, main, kind="QueueJob", suspendable=False, job=facts, replaces_failed=True)
+
+
+def made(cell: Applications) -> list[str]:
+    return [each.name for each in cell.decisions if isinstance(each, CreatePod)]
+
+
+def shown(cell: Applications) -> ReportJob:
+    cell.pass_seconds(1)
+    return next(each for each in reversed(cell.decisions) if isinstance(each, ReportJob))
+
+
+def test_its_pods_are_made_when_it_is_admitted_and_replaced_as_they_succeed() -> None:
+    cell = Applications()
+    job(cell, replicas=2, completions=3)
+    assert made(cell) == ["job-0-0", "job-1-0"]
+    assert cell.open == {"job-0-0", "job-1-0"}
+    cell.become("Succeeded", "job-0-0")
+    assert cell.open == {"job-1-0", "job-2-0"}
+    assert shown(cell).succeeded == 1
+    cell.become("Succeeded", "job-1-0", "job-2-0")
+    end = shown(cell)
+    assert (end.phase, end.succeeded, end.active) == ("Finished", 3, 0)
+    assert end.end_ms >= end.start_ms
+    assert cell.held() == 0
+
+
+def test_no_pod_is_made_before_it_is_admitted() -> None:
+    cell = Applications(cpu=3000)
+    job(cell, replicas=4, completions=4, least=4)
+    assert made(cell) == []
+    assert shown(cell).phase == "Pending"
+
+
+def test_a_pod_that_failed_is_made_again_after_a_pause_that_grows() -> None:
+    cell = Applications()
+    cell.pass_seconds(1)
+    job(cell, replicas=1, completions=1)
+    cell.become("Failed", "job-0-0")
+    assert made(cell) == ["job-0-0"]
+    cell.pass_seconds(2)
+    assert made(cell) == ["job-0-0", "job-0-1"]
+    cell.become("Failed", "job-0-1")
+    cell.pass_seconds(3)
+    assert len(made(cell)) == 2
+    cell.pass_seconds(1)
+    assert made(cell)[2:] == ["job-0-2"]
+    assert cell.held() == 1000  # it kept its share all the time
+
+
+def test_too_many_failures_end_it_and_what_runs_of_it() -> None:
+    cell = Applications()
+    job(cell, replicas=2, completions=2, backoff_limit=0)
+    cell.become("Failed", "job-0-0")
+    assert cell.open == set()
+    end = shown(cell)
+    assert end.phase == "Failed"
+    [failed] = [each for each in end.conditions if each.type == "Failed"]
+    assert failed.status == "True"
+    assert "pod job-0-0 failed" in failed.message
+    assert cell.held() == 0
+
+
+def test_one_pod_may_be_replaced_so_often_and_no_more() -> None:
+    cell = Applications()
+    job(cell, replicas=1, completions=1, restart_limit=1, backoff_ms=0)
+    cell.become("Failed", "job-0-0")
+    cell.pass_seconds(1)
+    assert made(cell) == ["job-0-0", "job-0-1"]
+    cell.become("Failed", "job-0-1")
+    assert shown(cell).phase == "Failed"
+
+
+def test_a_pod_that_was_taken_back_is_no_failure_and_comes_back() -> None:
+    cell = Applications("team", "poor", cpu=4000)
+    job(cell, replicas=4, completions=4)
+    assert len(cell.open) == 4
+    cell.pods("p1", "p2", tenant="poor")
+    assert {"p1", "p2"} <= cell.open
+    assert shown(cell).failed == 0
+    cell.become("Succeeded", "p1", "p2")
+    cell.pass_seconds(1)
+    assert len(cell.open) == 4
+
+
+def test_a_ledger_that_begins_anew_finds_its_pods() -> None:
+    cell = Applications()
+    job(cell, replicas=2, completions=4)
+    cell.become("Succeeded", "job-0-0")
+    assert cell.open == {"job-1-0", "job-2-0"}
+    before = len(made(cell))
+    cell.rebuild(cell.list_everything)
+    cell.carry_out()
+    assert made(cell)[before:] == []
+    cell.become("Succeeded", "job-1-0", "job-2-0")
+    assert made(cell)[before:] == ["job-3-0"]
+    cell.become("Succeeded", "job-3-0")
+    assert shown(cell).phase == "Finished"
