@@ -10,12 +10,12 @@ from sluice.applications import APPLICATION_KINDS, BY_HAND
 class Applications:
     """Applications of one kind in one tenant's namespace."""
 
-    def __init__(self, tenants: Tenants, namespace: str, kind: str) -> None:
+    def __init__(self, tenants: Tenants, namespace: str, kind: str, *, stored_as: str = "") -> None:
         self.tenants = tenants
         self.api = tenants.api
         self.namespace = namespace
         self.kind = kind
-        known = APPLICATION_KINDS.get(kind)  # none of Spark without its operator: its pods are all there is
+        known = APPLICATION_KINDS.get(stored_as or kind)  # none of Spark without its operator: its pods are all there is
         self.path = known.path(namespace, "").rstrip("/") if known else ""
 
     def create(self, obj: Object) -> Object:

@@ -90,7 +90,7 @@ def test_a_job_grows_and_gives_back_and_a_waiting_one_starts_by_that(
 def test_a_queue_job_gets_its_pods_from_sluice(running: Stack, tenants: Tenants) -> None:
     tenants.provide(pool(), node("n", cpu="4"), queue("a"))
     tenants.settle("a")
-    jobs = Applications(tenants, "a", "sluice.dev/v1alpha1/queuejobs", "QueueJob")
+    jobs = Applications(tenants, "a", "QueueJob")
     template = pod("x", run_for="1s")
     metadata = {"annotations": template["metadata"]["annotations"], "labels": {"app": "batch"}}
     with observed(running.endpoints, "a") as observer:
@@ -124,7 +124,7 @@ def test_a_queue_job_gets_its_pods_from_sluice(running: Stack, tenants: Tenants)
 def test_a_workload_written_by_hand_is_admitted_and_its_pods_name_it(tenants: Tenants) -> None:
     tenants.provide(pool(), node("n", cpu="4"), queue("a"))
     tenants.settle("a")
-    workloads = Applications(tenants, "a", "sluice.dev/v1alpha1/dynamicworkloads", "Custom")
+    workloads = Applications(tenants, "a", "Custom", stored_as="DynamicWorkload")
     for name in ("one", "two"):
         workloads.create(
             {

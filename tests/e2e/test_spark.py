@@ -206,7 +206,7 @@ class TestADriverInAPod:
             eventually(lambda: apps.phase("one") == "Running" and apps.phase("two") == "Pending", seconds=30)
             eventually(lambda: tenants.phases("a")["one-driver"] == "Running", seconds=30)
             assert tenants.phases("a")["two-driver"] == "gated"
-            assert tenants.queue_status("a")["usage"]["cpu"] == "2", "its executor is reserved"
+            assert tenants.queue_status("a")["usage"]["default/cpu"] == "2", "its executor is reserved"
             assert "waits for" in apps.status("two")["reason"]
 
             for number in (1, 2, 3):
