@@ -15,7 +15,8 @@ class Applications:
         self.api = tenants.api
         self.namespace = namespace
         self.kind = kind
-        known = APPLICATION_KINDS.get(stored_as or kind)  # none of Spark without its operator: its pods are all there is
+        # None of Spark without its operator: there are only pods of it.
+        known = APPLICATION_KINDS.get(stored_as or kind)
         self.path = known.path(namespace, "").rstrip("/") if known else ""
 
     def create(self, obj: Object) -> Object:

@@ -221,9 +221,12 @@ class Observer:
 
 
 def requests_of(obj: Object) -> dict[str, int]:
-    """Of pods with one container, as these tests make them."""
-    requests = obj["spec"]["containers"][0]["resources"]["requests"]
-    return {resource: to_base_units(resource, text) for resource, text in requests.items()}
+    """Of pods without init containers, as these tests make them."""
+    sums: dict[str, int] = {}
+    for container in obj["spec"]["containers"]:
+        for resource, text in container["resources"]["requests"].items():
+            sums[resource] = sums.get(resource, 0) + to_base_units(resource, text)
+    return sums
 
 
 @contextmanager
