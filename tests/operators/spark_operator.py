@@ -73,7 +73,8 @@ class SparkOperator(Operator):
             if phase == "Running":
                 self._drive(app, driver)
         if state:
-            self.write_status(app, {"applicationState": {"state": state}})
+            status = {"applicationState": {"state": state}, "driverInfo": {"podName": driver_name}}
+            self.write_status(app, status)
 
     def _drive(self, app: Object, driver: Object) -> None:
         """What the driver itself does, being in its pod."""
