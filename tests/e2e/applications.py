@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster import TERMINAL, Tenants, is_gated
 from cluster_api import Object, made
+from operators import crds
 from sluice.applications import APPLICATION_KINDS, BY_HAND
 
 
@@ -20,7 +21,7 @@ class Applications:
         self.path = known.path(namespace, "").rstrip("/") if known else ""
 
     def create(self, obj: Object) -> Object:
-        return made(self.api.create(self.path, obj))
+        return made(crds.create(self.api, self.path, obj))
 
     def get(self, name: str) -> Object:
         return made(self.api.get(f"{self.path}/{name}"))

@@ -119,7 +119,7 @@ class TestSpark:
             "metadata": {"name": "nightly"},
             "spec": {"schedule": "0 3 * * *", "template": template},
         }
-        created = made(cluster.api.create(path, schedule))
+        created = made(crds.create(cluster.api, path, schedule))
         with SparkOperator(running.endpoints, "a"):
             for number in (1, 2):  # as the operator starts them
                 run = spark_application(f"nightly-{number}", instances=1)

@@ -375,20 +375,20 @@ OTHERS = {"DaskCluster": dask_cluster("", workers=1), "DaskJob": dask_job()}
 WRITTEN = {DECISION_ANNOTATION: "1-1.1", RELEASED_ANNOTATION: "true", "note": "kept"}
 
 
+@pytest.fixture(scope="class")
+def kinds(own_stack: Stack) -> None:
+    crds.install(own_stack.endpoints)
+
+
+@pytest.mark.usefixtures("kinds")
 class TestApplications:
     """Suspended at birth, and what the actuator alone may write is set back for everybody else."""
-
-    @pytest.fixture(scope="class", autouse=True)
-    def kinds(self, own_stack: Stack, api: Api, bound: str) -> None:
-        crds.install(own_stack.endpoints)
-        for kind in APPLICATION_KINDS.values():
-            eventually(lambda kind=kind: api.get(kind.path(bound, "").rstrip("/")).ok)
 
     @staticmethod
     def create(api: Api, where: str, obj: Object, **metadata: Any) -> Object:
         metadata = {"generateName": "app-", **{k: v for k, v in obj["metadata"].items() if v}, **metadata}
         path = APPLICATION_KINDS[obj["kind"]].path(where, "").rstrip("/")
-        return {"kind": obj["kind"], **made(api.create(path, {**obj, "metadata": metadata}))}
+        return {"kind": obj["kind"], **made(crds.create(api, path, {**obj, "metadata": metadata}))}
 
     @staticmethod
     def change(api: Api, obj: Object, patch: Object) -> Object:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from cluster_api import Answer, Api, Object, eventually
 from sluice_local import Endpoints
 from sluice_local.kubectl import apply, kubectl
 
@@ -36,6 +37,17 @@ def install(endpoints: Endpoints) -> None:
     kubectl(
         f"--kubeconfig={endpoints.kubeconfig}", "wait", "--for=condition=Established", "--timeout=60s", *names
     )
+
+
+def create(api: Api, path: str, obj: Object) -> Answer:
+    """The answer, once policies know the kind: for up to half a minute after its definition was made, the API
+    server answers 503 in place of applying them.
+    """
+    return cast(Answer, eventually(lambda: _unless_unavailable(api.create(path, obj)), seconds=60))
+
+
+def _unless_unavailable(answer: Answer) -> Answer | None:
+    return None if answer.status == 503 else answer
 
 
 def _plural(kind: str) -> str:
