@@ -157,19 +157,19 @@ class TestRay:
                 lambda: apps.granted("ray") == {"head": (1, 1), "small": (1, 1), "big": (3, 3)},
                 seconds=FIRST_SEEN_S,
             )
-            eventually(lambda: cpu_used(cluster) == "5500m", seconds=30)
+            eventually(lambda: cpu_used(cluster) == "5.5", seconds=30)
             operator.scale("ray", small=6, big=0)
             eventually(
                 lambda: apps.granted("ray") == {"head": (1, 1), "small": (5, 6), "big": (0, 0)}, seconds=60
             )
             assert apps.phase("ray") == "Growing"
             assert "small" in apps.condition("ray", "Granted")["message"]
-            eventually(lambda: cpu_used(cluster) == "6500m", seconds=30)
+            eventually(lambda: cpu_used(cluster) == "6.5", seconds=30)
             operator.scale("ray", small=2, big=2)
             eventually(
                 lambda: apps.granted("ray") == {"head": (1, 1), "small": (2, 2), "big": (2, 2)}, seconds=60
             )
-            eventually(lambda: cpu_used(cluster) == "5500m", seconds=30)
+            eventually(lambda: cpu_used(cluster) == "5.5", seconds=30)
             assert apps.phase("ray") == "Running"
             gives_all_back(cluster, apps, "ray")
             assert observer.peak["cpu"] == 6500
@@ -193,7 +193,7 @@ class TestRay:
             submitter = Applications(cluster, "a", "Job").get("report")
             assert not submitter["spec"].get("suspend", False)
             assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["RayJob"]
-            assert cpu_used(cluster) == "3500m"
+            assert cpu_used(cluster) == "3.5"
             eventually(lambda: jobs.phase("report") == "Finished", seconds=60)
             eventually(lambda: nothing_is_held(cluster), seconds=60)
             gives_all_back(cluster, jobs, "report")
