@@ -14,7 +14,7 @@ from audit import Audit
 from cluster import Tenants, is_gated, node, observed, pod, pool, queue
 from cluster_api import Object, eventually
 from sluice_local import Stack
-from test_jobs import job
+from test_jobs import ended, job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -54,6 +54,16 @@ class Churn:
     def end_all(self) -> None:
         while self._drivers:
             self._end_driver(self._drivers.pop())
+
+    def unfinished(self) -> list[str]:
+        """Jobs of either kind that have not ended: their controllers may pause for a while after a failure."""
+        return [
+            f"{collection}/{name}"
+            for collection, name in self._objects
+            if (found := self._try(lambda c=collection, n=name: self._api.get(f"{c}/{n}"), 404)).ok
+            and not ended(found.body)
+            and found.body.get("status", {}).get("phase") not in ("Finished", "Failed")
+        ]
 
     # ---- Jobs
 
@@ -211,9 +221,11 @@ def test_fifty_applications_and_everything_that_can_happen_to_them(
             running.start(victim)
         life.join()
         assert not trouble, trouble
-        seen.wait_for(lambda s: not s.held, seconds=240)
+        eventually(lambda: churn.unfinished() == [], seconds=240)
+        seen.wait_for(lambda s: not s.held, seconds=60)
         assert seen.peak["cpu"] <= CAPACITY_MILLI
     eventually(lambda: not audit.accounts(*TENANTS), seconds=60)
+    print(audit.applications())
     for tenant in TENANTS:
         eventually(lambda t=tenant: tenants.queue_status(t).get("usage") == {}, seconds=60)
         assert [name for name, phase in tenants.phases(tenant).items() if phase == "gated"] == []
