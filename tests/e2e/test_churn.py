@@ -56,7 +56,7 @@ class Churn:
             self._end_driver(self._drivers.pop())
 
     def unfinished(self) -> list[str]:
-        """Jobs of either kind that have not ended: their controllers may pause for a while after a failure."""
+        """Jobs of either kind that have not ended: after a failure their controllers pause for a while."""
         return [
             f"{collection}/{name}"
             for collection, name in self._objects
