@@ -100,7 +100,7 @@ class CreatePodEffect:
             return found
         job = found.json()
         if job["metadata"]["uid"] != self._decision.uid:
-            return Answer(404)  # a later job of that name
+            return Answer(404, b"")  # a later job of that name
         template = job["spec"]["template"]
         written = template.get("metadata", {})
         owner = {"apiVersion": API_VERSION, "kind": QUEUE_JOB, "name": self._decision.job}
