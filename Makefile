@@ -111,11 +111,11 @@ compose-test: setup ## Build and run all of it in containers, and send gated pod
 compose-trial: images
 	@$(BIN)/python -m tests.compose $(COMPOSE)
 
-# What images are built with.
-IMAGE_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock
-lock: $(IMAGE_LOCKS)
+# What images are built with, and the Spark whose driver tests run.
+OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock tests/operators/spark.lock
+lock: $(OTHER_LOCKS)
 
-$(IMAGE_LOCKS): %.lock: %.in
+$(OTHER_LOCKS): %.lock: %.in
 	@$(MAKE) --no-print-directory LOCK_OF=$< LOCK_TO=$@ compile
 
 ##@ Maintenance

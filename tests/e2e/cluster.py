@@ -112,6 +112,14 @@ class Tenants:
     def queue_status(self, name: str) -> Object:
         return dict(made(self.api.get(f"/apis/sluice.dev/v1alpha1/queues/{name}")).get("status", {}))
 
+    def described(self, namespace: str) -> str:
+        """Pods, applications and queue of a namespace, for whoever reads of a failed test."""
+        path = f"/apis/sluice.dev/v1alpha1/namespaces/{namespace}/dynamicworkloads"
+        lines = [f"{name}: {phase}" for name, phase in sorted(self.phases(namespace).items())]
+        for each in self.api.get(path).body.get("items", ()):
+            lines.append(json.dumps({each["metadata"]["name"]: [each["spec"], each.get("status")]}))
+        return "\n".join([*lines, json.dumps(self.queue_status(namespace))])
+
 
 def is_gated(obj: Object) -> bool:
     return any(gate["name"] == GATE for gate in obj["spec"].get("schedulingGates", ()))
@@ -130,6 +138,7 @@ class Observer:
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     opened: dict[str, int] = field(default_factory=dict)  # uid → how many times it was seen to open
     finished: set[str] = field(default_factory=set)
+    born_open: set[str] = field(default_factory=set)  # names of pods that were created without the gate
     peak: dict[str, int] = field(default_factory=dict)
     total: dict[str, int] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -141,6 +150,8 @@ class Observer:
         ended = kind == "DELETED" or obj["status"].get("phase") in TERMINAL
         holds = not is_gated(obj) and not ended
         with self.changed:
+            if kind == "ADDED" and not is_gated(obj):
+                self.born_open.add(obj["metadata"]["name"])
             if holds and uid not in self.held:
                 self.opened[uid] = self.opened.get(uid, 0) + 1
                 self._count(uid, requests_of(obj))
@@ -185,7 +196,7 @@ class Observer:
     def _list(self) -> str:
         pods = made(Api(self.endpoints).get("/api/v1/pods"))
         for obj in pods["items"]:
-            self._on("ADDED", obj)
+            self._on("LISTED", obj)
         return str(pods["metadata"]["resourceVersion"])
 
     def _watch(self, version: str) -> Iterator[tuple[str, Object]]:
@@ -210,9 +221,12 @@ class Observer:
 
 
 def requests_of(obj: Object) -> dict[str, int]:
-    """Of pods with one container, as these tests make them."""
-    requests = obj["spec"]["containers"][0]["resources"]["requests"]
-    return {resource: to_base_units(resource, text) for resource, text in requests.items()}
+    """Of pods without init containers, as these tests make them."""
+    sums: dict[str, int] = {}
+    for container in obj["spec"]["containers"]:
+        for resource, text in container["resources"]["requests"].items():
+            sums[resource] = sums.get(resource, 0) + to_base_units(resource, text)
+    return sums
 
 
 @contextmanager

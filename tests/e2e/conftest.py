@@ -54,7 +54,9 @@ def audit(running: Stack) -> Audit:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows how the services' logs end: the stack is gone when anybody could look."""
+    """A failed test shows how the services' logs end, and what there is in its namespaces: the stack is gone
+    when anybody could look.
+    """
     report = yield
     stack = getattr(item, "funcargs", {}).get("running")
     if report.failed and call.when == "call" and isinstance(stack, Stack):
@@ -63,4 +65,7 @@ def pytest_runtest_makereport(
                 report.sections.append(
                     (f"log of {log.parent.name}", "\n".join(log.read_text().splitlines()[-25:]))
                 )
+    tenants = getattr(item, "funcargs", {}).get("tenants")
+    if report.failed and call.when == "call" and isinstance(tenants, Tenants):
+        report.sections += [(f"namespace {each}", tenants.described(each)) for each in tenants.settled]
     return report

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster import Tenants, is_gated, node, observed, pod, pool, queue
+from applications import Applications
+from cluster import Tenants, node, observed, pod, pool, queue
 from cluster_api import Object, eventually, made
 from sluice_local import Stack
 
@@ -25,53 +26,8 @@ def job(name: str, *, parallelism: int, completions: int | None, run_for: str, *
     return {"metadata": {"name": name, "annotations": named}, "spec": spec}
 
 
-class Applications:
-    """Objects of one kind in one tenant's namespace."""
-
-    def __init__(self, tenants: Tenants, namespace: str, path: str, kind: str) -> None:
-        self.tenants = tenants
-        self.api = tenants.api
-        self.namespace = namespace
-        group, _, plural = path.rpartition("/")
-        self.path = f"/apis/{group}/namespaces/{namespace}/{plural}"
-        self.kind = kind
-
-    def create(self, obj: Object) -> Object:
-        return made(self.api.create(self.path, obj))
-
-    def get(self, name: str) -> Object:
-        return made(self.api.get(f"{self.path}/{name}"))
-
-    def shown(self, name: str) -> Object:
-        """The DynamicWorkload of an application; empty while there is none."""
-        path = f"/apis/sluice.dev/v1alpha1/namespaces/{self.namespace}/dynamicworkloads"
-        return next(
-            (
-                each
-                for each in made(self.api.get(path))["items"]
-                if each["spec"]["application"]["name"] == name
-                and each["spec"]["application"]["kind"] == self.kind
-            ),
-            {},
-        )
-
-    def status(self, name: str) -> Object:
-        return dict(self.shown(name).get("status", {}))
-
-    def phase(self, name: str) -> str:
-        return str(self.status(name).get("phase", ""))
-
-    def open_pods(self) -> list[str]:
-        pods = self.tenants.pods(self.namespace)
-        return [
-            p["metadata"]["name"]
-            for p in pods
-            if not is_gated(p) and p["status"]["phase"] not in ("Succeeded", "Failed")
-        ]
-
-
 def jobs_of(tenants: Tenants, namespace: str) -> Applications:
-    return Applications(tenants, namespace, "batch/v1/jobs", "Job")
+    return Applications(tenants, namespace, "Job")
 
 
 def ended(obj: Object) -> bool:
@@ -134,7 +90,7 @@ def test_a_job_grows_and_gives_back_and_a_waiting_one_starts_by_that(
 def test_a_queue_job_gets_its_pods_from_sluice(running: Stack, tenants: Tenants) -> None:
     tenants.provide(pool(), node("n", cpu="4"), queue("a"))
     tenants.settle("a")
-    jobs = Applications(tenants, "a", "sluice.dev/v1alpha1/queuejobs", "QueueJob")
+    jobs = Applications(tenants, "a", "QueueJob")
     template = pod("x", run_for="1s")
     metadata = {"annotations": template["metadata"]["annotations"], "labels": {"app": "batch"}}
     with observed(running.endpoints, "a") as observer:
@@ -168,7 +124,7 @@ def test_a_queue_job_gets_its_pods_from_sluice(running: Stack, tenants: Tenants)
 def test_a_workload_written_by_hand_is_admitted_and_its_pods_name_it(tenants: Tenants) -> None:
     tenants.provide(pool(), node("n", cpu="4"), queue("a"))
     tenants.settle("a")
-    workloads = Applications(tenants, "a", "sluice.dev/v1alpha1/dynamicworkloads", "Custom")
+    workloads = Applications(tenants, "a", "Custom", stored_as="DynamicWorkload")
     for name in ("one", "two"):
         workloads.create(
             {

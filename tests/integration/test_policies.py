@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 from cluster_api import Answer, Api, Object, User, eventually, made, namespace, refused
-from sluice.vocabulary import ACTUATOR_USER, DECISION_ANNOTATION, GATE, MANAGED_LABEL, QUEUE_LABEL
+from operators import crds
+from operators.dask_operator import dask_cluster
+from operators.ray_operator import cluster_spec, ray_cluster, ray_job
+from operators.spark_operator import spark_application
+from sluice.applications import APPLICATION_KINDS
+from sluice.vocabulary import (
+    ACTUATOR_USER,
+    DECISION_ANNOTATION,
+    GATE,
+    MANAGED_LABEL,
+    QUEUE_LABEL,
+    RELEASED_ANNOTATION,
+)
 from sluice_local import Stack
 
 pytestmark = pytest.mark.integration
@@ -332,6 +344,146 @@ class TestNamespaces:
             for queue in ("team-a", "team-b", None):
                 change = {"metadata": {"labels": {QUEUE_LABEL: queue}}}
                 made(api.acting_as(user).merge(f"/api/v1/namespaces/{name}", change))
+
+
+def job(**metadata: Any) -> Object:
+    template = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
+def training_job(kind: str, **spec: Any) -> Object:
+    replicas = {"Worker": {"replicas": 1, "template": {"spec": pod()["spec"]}}}
+    of = "pytorchReplicaSpecs" if kind == "PyTorchJob" else "tfReplicaSpecs"
+    return {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {}, "spec": {of: replicas, **spec}}
+
+
+def dask_job() -> Object:
+    return {"apiVersion": "kubernetes.dask.org/v1", "kind": "DaskJob", "metadata": {}, "spec": {"job": {}}}
+
+
+RAY: Object = cluster_spec(("small", 1, 1, 2))
+#: Each kind that has a field to suspend it.
+SUSPENDABLE = {
+    "Job": job(),
+    "SparkApplication": spark_application("", instances=1),
+    "RayCluster": ray_cluster("", RAY),
+    "RayJob": ray_job("", RAY),
+    "PyTorchJob": training_job("PyTorchJob"),
+    "TFJob": training_job("TFJob", runPolicy={"backoffLimit": 3}),
+}
+OTHERS = {"DaskCluster": dask_cluster("", workers=1), "DaskJob": dask_job()}
+WRITTEN = {DECISION_ANNOTATION: "1-1.1", RELEASED_ANNOTATION: "true", "note": "kept"}
+
+
+class TestApplications:
+    """Suspended at birth, and what the actuator alone may write is set back for everybody else."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    def kinds(self, own_stack: Stack, api: Api, bound: str) -> None:
+        crds.install(own_stack.endpoints)
+        for kind in APPLICATION_KINDS.values():
+            eventually(lambda kind=kind: api.get(kind.path(bound, "").rstrip("/")).ok)
+
+    @staticmethod
+    def create(api: Api, where: str, obj: Object, **metadata: Any) -> Object:
+        metadata = {"generateName": "app-", **{k: v for k, v in obj["metadata"].items() if v}, **metadata}
+        path = APPLICATION_KINDS[obj["kind"]].path(where, "").rstrip("/")
+        return {"kind": obj["kind"], **made(api.create(path, {**obj, "metadata": metadata}))}
+
+    @staticmethod
+    def change(api: Api, obj: Object, patch: Object) -> Object:
+        metadata = obj["metadata"]
+        path = APPLICATION_KINDS[obj["kind"]].path(metadata["namespace"], metadata["name"])
+        return {"kind": obj["kind"], **made(api.merge(path, patch))}
+
+    @staticmethod
+    def suspending(kind: str, value: bool) -> Object:
+        """What somebody writes to suspend or release one."""
+        *above, name = APPLICATION_KINDS[kind].suspend
+        patch: Object = {name: value}
+        for each in reversed(above):
+            patch = {each: patch}
+        return patch
+
+    @staticmethod
+    def is_suspended(obj: Object) -> bool:
+        found: Any = obj
+        for name in APPLICATION_KINDS[obj["kind"]].suspend:
+            found = found.get(name, {})
+        return found is True
+
+    @pytest.mark.parametrize("kind", SUSPENDABLE)
+    def test_it_is_born_suspended(self, api: Api, bound: str, kind: str) -> None:
+        assert self.is_suspended(self.create(api, bound, SUSPENDABLE[kind]))
+
+    @pytest.mark.parametrize("kind", SUSPENDABLE)
+    def test_whatever_its_author_has_written(self, api: Api, bound: str, kind: str) -> None:
+        spec = {**SUSPENDABLE[kind]["spec"], **self.suspending(kind, False)["spec"]}
+        assert self.is_suspended(self.create(api, bound, {**SUSPENDABLE[kind], "spec": spec}))
+
+    @pytest.mark.parametrize("kind", [*SUSPENDABLE, *OTHERS])
+    def test_nobody_is_born_admitted(self, api: Api, bound: str, kind: str) -> None:
+        created = self.create(api, bound, {**SUSPENDABLE, **OTHERS}[kind], annotations=WRITTEN)
+        assert created["metadata"]["annotations"] == {"note": "kept"}
+
+    @pytest.mark.parametrize("kind", SUSPENDABLE)
+    def test_the_actuator_alone_releases_and_suspends(self, api: Api, bound: str, kind: str) -> None:
+        created = self.create(api, bound, SUSPENDABLE[kind])
+        label = {"metadata": {"labels": {"stage": "test"}}}
+        for value in (False, True):
+            other = self.change(api, created, {**label, **self.suspending(kind, value)})
+            assert self.is_suspended(other)
+            assert other["metadata"]["labels"]["stage"] == "test", "set back, not refused"
+        actuator = api.acting_as(ACTUATOR)
+        assert not self.is_suspended(self.change(actuator, created, self.suspending(kind, False)))
+        assert not self.is_suspended(self.change(api, created, self.suspending(kind, True)))
+        assert not self.is_suspended(self.change(api, created, label))
+        assert self.is_suspended(self.change(actuator, created, self.suspending(kind, True)))
+
+    @pytest.mark.parametrize("kind", [*SUSPENDABLE, *OTHERS])
+    def test_nobody_else_writes_that_it_was_decided(self, api: Api, bound: str, kind: str) -> None:
+        created = self.create(api, bound, {**SUSPENDABLE, **OTHERS}[kind])
+        claimed = self.change(api, created, {"metadata": {"annotations": WRITTEN}})
+        assert claimed["metadata"]["annotations"] == {"note": "kept"}
+        decided = {DECISION_ANNOTATION: "2-2.2", RELEASED_ANNOTATION: "false"}
+        self.change(api.acting_as(ACTUATOR), created, {"metadata": {"annotations": decided}})
+        for annotations in (WRITTEN, {DECISION_ANNOTATION: None, RELEASED_ANNOTATION: None}, None):
+            after = self.change(api, created, {"metadata": {"annotations": annotations}})
+            assert decided.items() <= after["metadata"]["annotations"].items()
+
+    @pytest.mark.parametrize("kind", ["RayCluster", "Job"])
+    def test_what_a_ray_job_controls_is_not_suspended(self, api: Api, bound: str, kind: str) -> None:
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "a", "uid": "1", "controller": True}
+        for lie, suspended in (
+            ({}, False),
+            ({"controller": False}, True),
+            ({"apiVersion": "example.com/v1"}, True),
+            ({"kind": "Other"}, True),
+        ):
+            created = self.create(api, bound, SUSPENDABLE[kind], ownerReferences=[{**owner, **lie}])
+            assert self.is_suspended(created) == suspended
+
+    def test_a_cron_job_s_jobs_are(self, api: Api, bound: str) -> None:
+        owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "a", "uid": "1", "controller": True}
+        assert self.is_suspended(self.create(api, bound, job(), ownerReferences=[owner]))
+
+    @pytest.mark.parametrize(
+        "spec", [{"shutdownAfterJobFinishes": False}, {"clusterSelector": {"ray.io/cluster": "shared"}}]
+    )
+    def test_a_ray_job_that_its_operator_would_refuse_is_not(
+        self, api: Api, bound: str, spec: Object
+    ) -> None:
+        created = self.create(api, bound, ray_job("", RAY, **spec))
+        assert not self.is_suspended(created)
+        assert "suspend" not in self.change(api, created, {"metadata": {"labels": {"a": "b"}}})["spec"]
+
+    @pytest.mark.parametrize("kind", [*SUSPENDABLE, *OTHERS])
+    def test_elsewhere_nothing_is_touched(self, api: Api, unmanaged: str, kind: str) -> None:
+        created = self.create(api, unmanaged, {**SUSPENDABLE, **OTHERS}[kind], annotations=WRITTEN)
+        assert not self.is_suspended(created)
+        assert WRITTEN.items() <= created["metadata"]["annotations"].items()
+        if kind in SUSPENDABLE:
+            assert self.is_suspended(self.change(api, created, self.suspending(kind, True)))
 
 
 def test_an_api_server_that_restarts_rejects_no_pod_and_gates_every_one(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from sluice.applications import BY_HAND
+from sluice.applications import BY_HAND, WITHOUT_OPERATOR
 from sluice.events import (
     NamespaceEvent,
     NodeEvent,
@@ -36,6 +36,7 @@ from sluice.values import Resources
 from sluice.vocabulary import DEFAULT_CELL
 
 from sluice_watcher.normalise import RuntimeClassSeen, Sighting, unmanaged_by_nature
+from sluice_watcher.requests import Object
 from sluice_watcher.unmanaged import Sum, UnmanagedPods
 
 V = TypeVar("V")
@@ -177,7 +178,7 @@ class Router:
         return ()
 
     def workload(self, event: WorkloadEvent, seen: Sighting) -> Cells:
-        if event.workload.kind == BY_HAND and event.workload.controller:
+        if event.workload.kind == BY_HAND and (event.workload.controller or _of_pods_alone(seen.object)):
             return ()  # not written by hand: it shows what is known of its application
         cell = self._cell_of(event)
         return (cell,) if cell else ()
@@ -234,3 +235,8 @@ class Router:
     def _cell(self, name: str) -> str:
         name = name or DEFAULT_CELL
         return name if name in self.cells else self._first
+
+
+def _of_pods_alone(workload: Object) -> bool:
+    """Whether a DynamicWorkload shows an application that has no object, so that none could control it."""
+    return bool(workload["spec"].get("application", {}).get("kind") == WITHOUT_OPERATOR)

@@ -215,6 +215,21 @@ def test_in_client_mode_a_driver_that_replaces_its_executors_lives() -> None:
     assert "big" in cell.there
 
 
+def test_while_it_has_not_nothing_more_is_let_in() -> None:
+    cell = Applications(cpu=2000)
+    cell.pass_seconds(1)
+    cell.pods("e1", "e2", "e3", "e4", workload="SparkDriver/one", pod_set="executor")
+    assert cell.open == {"e1", "e2"}
+    cell.become("Failed", "e1")
+    cell.pass_seconds(2)
+    assert cell.open == {"e2"}
+    report = [d for d in cell.decisions if isinstance(d, ReportWorkload)][-1]
+    assert report.why == "an executor has failed, and its driver has asked for no other since"
+    # Created in the second of the failure, as far as anybody can tell, but seen after it.
+    cell.pods("e5", workload="SparkDriver/one", pod_set="executor", created_ms=1000)
+    assert cell.open == {"e2", "e3"}
+
+
 def test_and_one_that_does_not_is_gone_and_so_is_what_waits_for_it() -> None:
     cell = Applications(cpu=2000)
     cell.pass_seconds(1)

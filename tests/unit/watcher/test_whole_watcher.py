@@ -189,6 +189,8 @@ async def test_a_workload_that_shows_an_application_is_none_itself(world: World)
     kind = "workload/DynamicWorkload"
     async with world.watching():
         world.put(kind, "shown", "team-a", spec=spec, metadata={"ownerReferences": [job]})
+        of_pods_alone = {"application": {"kind": "SparkDriver", "name": "spark-1"}, **spec}
+        world.put(kind, "shown-without-object", "team-a", spec=of_pods_alone)
         world.put(kind, "by-hand", "team-a", spec=spec)
         await world.settle()
         assert world.told("one", kind) == ["BEGIN", "END", "ADDED by-hand"]

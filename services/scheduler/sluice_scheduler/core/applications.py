@@ -81,11 +81,17 @@ class Application:
     def gang(self) -> Gang | None:
         return self.workload.facts.gang if self.workload is not None else self.group_gang
 
+    @property
+    def silent(self) -> bool:
+        """Whether an executor failed that no driver has replaced yet: there may be none to use another."""
+        return self.workload is not None and self.workload.failed_ms > 0
+
     def settle(self, state: State) -> None:
         self._reserve(state)
         self._claim_gang(state)
-        if self.offered != self.admitted:
-            self.offered = self.admitted
+        opens = self.admitted and not self.silent
+        if self.offered != opens:
+            self.offered = opens
             waiting = [key for book in self.books.values() for key in book.waiting]
             for key in sorted(waiting):
                 if self.offered:

@@ -158,7 +158,7 @@ def _find_family(state: State, before: Pod | None, after: Pod) -> None:
             state.kinship.remove(before)
         state.kinship.add(after)
     if facts.owner or facts.workload:
-        see_spark_pod(state, after)
+        see_spark_pod(state, after, is_new=before is None)
         after.application, after.pod_set = charged_to(state, after)
 
 

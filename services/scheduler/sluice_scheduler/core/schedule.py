@@ -110,7 +110,7 @@ def open_reserved(state: State) -> None:
     for key in sorted(due):
         app = due[key]
         workload = app.workload
-        if workload is None or not app.admitted or not state.is_live(workload.cluster):
+        if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
         for pod_set in workload.facts.pod_sets:
             book = app.book(pod_set.name)

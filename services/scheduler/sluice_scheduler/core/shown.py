@@ -223,11 +223,11 @@ def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
 
 def _why(state: State, workload: Workload, app: Application) -> str:
     """Why it waits, or some of its pods do; empty if none of it does."""
-    if workload.facts.finished:
-        return ""
-    if workload.problem:
-        return workload.problem
     waiting = [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
+    if workload.facts.finished or workload.problem:
+        return "" if workload.facts.finished else workload.problem
+    if app.silent and waiting:
+        return "an executor has failed, and its driver has asked for no other since"
     for key in (workload.key, *waiting[:1]):
         claim = state.forest.claims.get(key)
         if claim is not None:

@@ -91,11 +91,16 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
     elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
         if not after.facts.deleting:
             workload.kept = {**workload.kept, name: workload.kept.get(name, 0) + 1}
-    elif workload.facts.kind == WITHOUT_OPERATOR and all(p.name != DRIVER for p in workload.facts.pod_sets):
+    elif _in_client_mode(workload) and not after.evicting and not after.facts.deleting:
         workload.failed_ms = state.cell.time_ms
         state.failing[workload.key] = None
     state.workloads.put(workload)
     state.touch(workload)
+
+
+def _in_client_mode(workload: Workload) -> bool:
+    """Whether it is Spark whose driver is no pod: only its executors can tell how it is."""
+    return workload.facts.kind == WITHOUT_OPERATOR and all(p.name != DRIVER for p in workload.facts.pod_sets)
 
 
 # ---- priorities: applications name their class, pods bear its number
@@ -135,7 +140,7 @@ def _rank_anew(state: State, priority_class: PriorityClass) -> None:
 # ---- Spark without an operator: its pods are all there is of it
 
 
-def see_spark_pod(state: State, pod: Pod) -> None:
+def see_spark_pod(state: State, pod: Pod, *, is_new: bool) -> None:
     """Make the account of the application that a pod names, or bring it in step with what the pod shows."""
     kind, _, name = pod.facts.workload.partition("/")
     if kind != WITHOUT_OPERATOR:
@@ -163,11 +168,17 @@ def see_spark_pod(state: State, pod: Pod) -> None:
         )
         state.kinship.add(workload)
     facts = _as_its_pod_shows(workload.facts, pod)
-    if workload.failed_ms and pod.facts.created_ms > workload.failed_ms:
+    answered = is_new and bool(workload.failed_ms) and pod.facts.created_ms >= _second(workload.failed_ms)
+    if answered:
         workload.failed_ms, facts = 0, replace(facts, finished=False)  # somebody goes on asking for pods
-    if facts != workload.facts:
+    if answered or facts != workload.facts:
         workload.facts = facts
         _take_place(state, workload)
+
+
+def _second(time_ms: int) -> int:
+    """Objects know the second of their creation only."""
+    return time_ms - time_ms % 1000
 
 
 def _as_its_pod_shows(facts: WorkloadFacts, pod: Pod) -> WorkloadFacts:

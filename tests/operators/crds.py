@@ -1,0 +1,81 @@
+"""The kinds of applications that other projects define, installed in a test's cluster.
+
+Where the folder `shared/crds` lies next to the checkout, its schemas are used as their projects publish them;
+other kinds, and all of them elsewhere, get a schema of our own that lets everything through.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_local import Endpoints
+from sluice_local.kubectl import apply, kubectl
+
+_PUBLISHED: Final = Path(__file__).resolve().parents[3] / "shared" / "crds"
+
+#: Group, version, kind.
+KINDS: Final = (
+    ("sparkoperator.k8s.io", "v1beta2", "SparkApplication"),
+    ("sparkoperator.k8s.io", "v1beta2", "ScheduledSparkApplication"),
+    ("ray.io", "v1", "RayCluster"),
+    ("ray.io", "v1", "RayJob"),
+    ("kubeflow.org", "v1", "PyTorchJob"),
+    ("kubeflow.org", "v1", "TFJob"),
+    ("kubernetes.dask.org", "v1", "DaskCluster"),
+    ("kubernetes.dask.org", "v1", "DaskJob"),
+)
+
+
+def install(endpoints: Endpoints) -> None:
+    """Create or update all of them, and wait until the API server serves them."""
+    texts = [_definition(group, version, kind) for group, version, kind in KINDS]
+    apply(endpoints.kubeconfig, "\n---\n".join(texts))
+    names = [f"crd/{_plural(kind)}.{group}" for group, _, kind in KINDS]
+    kubectl(
+        f"--kubeconfig={endpoints.kubeconfig}", "wait", "--for=condition=Established", "--timeout=60s", *names
+    )
+
+
+def _plural(kind: str) -> str:
+    return f"{kind.lower()}s"
+
+
+def _definition(group: str, version: str, kind: str) -> str:
+    published = _PUBLISHED / f"{group}_{_plural(kind)}.yaml"
+    return published.read_text() if published.exists() else json.dumps(_open(group, version, kind))
+
+
+def _open(group: str, version: str, kind: str) -> dict[str, Any]:
+    """Whatever is written is kept."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{_plural(kind)}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": _plural(kind),
+                "singular": kind.lower(),
+            },
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": anything, "status": anything},
+                        }
+                    },
+                }
+            ],
+        },
+    }
