@@ -20,6 +20,7 @@ from sluice_local.demo.scenario import CAPACITY, TENANTS
 from sluice_local.demo.screen import Size, amount, granted, picture, story_line
 
 _EVERY_S: Final = 3.0
+_FOR_EVER_MS: Final = 2**62
 #: A picture for the documentation is taken when all three tenants have something and want more.
 _PICTURE_AFTER_S: Final = 2.0
 _PICTURE_WIDTH: Final = 132
@@ -44,6 +45,7 @@ def showing(
             album.show(elapsed_s, title)
 
         yield tell
+        lines.finish()
         return
     size = Size.fitting(width=console.width, height=console.height)
     with Live(console=console, auto_refresh=False) as live:
@@ -68,8 +70,7 @@ class _Lines:
         if title != self._title:
             self._title = title
             self._console.print(f"[bold]{elapsed_s:5.1f} s  {title}[/bold]", soft_wrap=True)
-        for entry in self._account.story.settled(int(time.time() * 1000)):
-            self._console.print(Text("         "), story_line(entry), sep="", soft_wrap=True)
+        self._tell(int(time.time() * 1000))
         if elapsed_s < self._due_s:
             return
         self._due_s = elapsed_s + _EVERY_S
@@ -82,6 +83,13 @@ class _Lines:
         )
         held = ", ".join(f"{amount(r, seen.held(r))} of {amount(r, CAPACITY[r])}" for r in ("cpu", "memory"))
         self._console.print(f"{elapsed_s:5.1f} s  {held} held  |  {tenants}", soft_wrap=True)
+
+    def finish(self) -> None:
+        self._tell(_FOR_EVER_MS)
+
+    def _tell(self, now_ms: int) -> None:
+        for entry in self._account.story.settled(now_ms):
+            self._console.print(Text("         "), story_line(entry), sep="", soft_wrap=True)
 
 
 class _Album:

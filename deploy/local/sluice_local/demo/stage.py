@@ -73,7 +73,7 @@ def _refuse_what_is_not_ours(api: Api, path: str) -> None:
 
 
 def _is_served(api: Api, path: str) -> bool:
-    conditions = (api.get(path) or {}).get("status", {}).get("conditions", ())
+    conditions = (api.get(path) or {}).get("status", {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
