@@ -30,7 +30,7 @@ $(VENV)/.ready: requirements-dev.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Run three tenants' pods through the whole loop and watch their shares
+demo: setup ## Watch Spark, Ray and a Job of three tenants grow, shrink and share a cluster
 	@$(BIN)/python -m sluice_local.demo
 
 .PHONY: up

@@ -73,12 +73,12 @@ class Client:
     async def create(self, namespace: str, name: str, *, gated: bool = False) -> None:
         body = self._pod(name, gated=gated)
         timing = self.timings[f"{namespace}/{name}"] = Timing(sent=time.perf_counter())
-        await self._call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        await self.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
         timing.acknowledged = time.perf_counter()
 
     async def rehearse(self, namespace: str) -> None:
         """Create a pod that is not kept."""
-        await self._call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", self._pod("rehearsed"))
+        await self.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", self._pod("rehearsed"))
 
     def _pod(self, name: str, *, gated: bool = False) -> dict[str, Any]:
         spec: dict[str, Any] = {
@@ -96,12 +96,12 @@ class Client:
             {"op": "test", "path": "/spec/schedulingGates/0/name", "value": GATE},
             {"op": "remove", "path": "/spec/schedulingGates/0"},
         ]
-        await self._call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}", patch, "json-patch")
+        await self.call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}", patch, "json-patch")
 
     async def finish(self, namespace: str, name: str) -> None:
         """It may have been reclaimed."""
         path, done = f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": {"phase": "Succeeded"}}
-        await self._call("PATCH", path, done, "merge-patch", accepted=(200, 404))
+        await self.call("PATCH", path, done, "merge-patch", accepted=(200, 404))
 
     def finish_after(self, seconds: float) -> None:
         """From now on each pod succeeds so long after its gate has opened."""
@@ -115,13 +115,13 @@ class Client:
         self._on_open = lambda namespace, name: void(loop.call_later(seconds, start, namespace, name))
 
     async def create_object(self, path: str, obj: dict[str, Any]) -> None:
-        await self._call("POST", path, obj, accepted=(200, 201, 409))
+        await self.call("POST", path, obj, accepted=(200, 201, 409))
 
     async def text(self, path: str) -> str:
         async with self._http.get(path) as response:
             return await response.text()
 
-    async def _call(
+    async def call(
         self,
         method: str,
         path: str,
@@ -168,6 +168,22 @@ class Client:
                         event = orjson.loads(line)
                         version = event["object"]["metadata"]["resourceVersion"]
                         self._see(event["object"], gone=event["type"] == "DELETED")
+
+    async def watch(self, path: str, ready: asyncio.Event) -> AsyncIterator[dict[str, Any]]:
+        """Every change of a kind's objects but their ends, from now on."""
+        async with self._http.get(path, raise_for_status=True) as response:
+            version = orjson.loads(await response.read())["metadata"]["resourceVersion"]
+        while True:
+            after = {"watch": "1", "resourceVersion": version}
+            async with self._http.get(path, params=after, raise_for_status=True) as response:
+                ready.set()
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for event in map(orjson.loads, lines):
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] != "DELETED":
+                            yield event["object"]
 
     def _see(self, obj: dict[str, Any], *, gone: bool) -> None:
         namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -76,6 +76,12 @@ class Audit:
         counted = Counter(f"{d.namespace}/{d.name}/{d.uid}" for d in admits if d.seq not in failed)
         return [pod for pod, count in counted.items() if count > 1]
 
+    def applications(self) -> list[dict[str, Any]]:
+        """Applications' accounts in the ledger that are admitted and have not ended."""
+        rows: dict[bytes, bytes] = Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[assignment]
+        found = [json.loads(value) for key, value in rows.items() if key.startswith(b"workload/")]
+        return [each for each in found if each["admitted"] and not each["facts"]["finished"]]
+
     def accounts(self, *namespaces: str) -> list[dict[str, Any]]:
         """Pods' accounts in the ledger that hold something."""
         rows: dict[bytes, bytes] = Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[assignment]

@@ -93,6 +93,7 @@ APPLICATIONS = tuple(
 )
 WATCHED = (
     *("pods", "nodes", "namespaces", "priorityclasses.scheduling.k8s.io"),
+    "runtimeclasses.node.k8s.io",
     *TENANCY,
     WORKLOADS,
     *APPLICATIONS,
@@ -126,7 +127,7 @@ RESOURCES = (
         "namespaces",
     ),
     *("secrets", "configmaps", "serviceaccounts/token", "events", "events.events.k8s.io"),
-    *("leases.coordination.k8s.io", "priorityclasses.scheduling.k8s.io"),
+    *("leases.coordination.k8s.io", "priorityclasses.scheduling.k8s.io", "runtimeclasses.node.k8s.io"),
     *("clusterroles.rbac.authorization.k8s.io", "mutatingadmissionpolicies.admissionregistration.k8s.io"),
     *SLUICE,
     *APPLICATIONS,

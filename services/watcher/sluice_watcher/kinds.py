@@ -17,6 +17,7 @@ from sluice.events import ObjectEvent
 from sluice.vocabulary import API_VERSION
 
 from sluice_watcher import normalise
+from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.normalise import Sighting
 from sluice_watcher.routing import Router
 
@@ -34,8 +35,10 @@ def watched_kinds(
     managed_selector: Mapping[str, str],
     applications: Iterable[str] = (),
     application_selector: Mapping[str, str] | None = None,
+    overheads: Overheads | None = None,
 ) -> tuple[Kind, ...]:
     sluice = f"/apis/{API_VERSION}"
+    nodes = "/apis/node.k8s.io/v1"
     scheduling = "/apis/scheduling.k8s.io/v1"
     namespace = partial(normalise.namespace, managed_selector=managed_selector)
     workloads = [
@@ -46,7 +49,7 @@ def watched_kinds(
                 normalise.application,
                 kind=APPLICATION_KINDS[kind],
                 selector=application_selector or {},
-                overheads={},
+                overheads=overheads if overheads is not None else {},
             ),
             Router.workload,
             optional=True,
@@ -58,6 +61,7 @@ def watched_kinds(
         Kind("queue", f"{sluice}/queues", normalise.queue, Router.queue),
         Kind("resourcepool", f"{sluice}/resourcepools", normalise.pool, Router.pool),
         Kind("priorityclass", f"{scheduling}/priorityclasses", normalise.priority_class, Router.everywhere),
+        Kind("runtimeclass", f"{nodes}/runtimeclasses", normalise.runtime_class, Router.runtime_class),
         Kind("node", "/api/v1/nodes", normalise.node, Router.node),
         *workloads,
         Kind("pod", "/api/v1/pods", normalise.pod, Router.pod),

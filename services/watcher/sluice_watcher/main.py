@@ -45,8 +45,13 @@ class Watcher:
     def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
         cells = tuple(settings.cells)
         clock = Clock()
-        kinds = watched_kinds(settings.managed_selector, settings.applications, settings.application_selector)
         router = Router(cells, ("pod", *map(listed_as, settings.applications)))
+        kinds = watched_kinds(
+            settings.managed_selector,
+            settings.applications,
+            settings.application_selector,
+            router.overheads,
+        )
         self._publisher = Publisher(
             writer,
             topic=settings.events_topic,

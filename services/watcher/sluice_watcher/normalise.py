@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypedDict
+from typing import ClassVar, Final, TypedDict
 
 from sluice.applications import ApplicationKind
 from sluice.crds import CrdError, parse_queue, parse_resource_pool
@@ -18,6 +18,7 @@ from sluice.events import (
     NamespaceEvent,
     NodeEvent,
     NodeFacts,
+    ObjectEvent,
     PodEvent,
     PodFacts,
     PoolEvent,
@@ -28,6 +29,7 @@ from sluice.events import (
     WorkloadEvent,
     WorkloadFacts,
 )
+from sluice.values import Resources
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
 from sluice_watcher.applications.asked import gang
@@ -145,6 +147,19 @@ def namespace(seen: Sighting, *, managed_selector: Mapping[str, str]) -> Namespa
         queue=labels.get(QUEUE_LABEL, ""),
         labels=labels,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeClassSeen(ObjectEvent):
+    """What its pods take on top. Nobody is told of it: it is in what applications ask for."""
+
+    type: ClassVar[str] = "runtimeclass"
+    overhead: Resources
+
+
+def runtime_class(seen: Sighting) -> RuntimeClassSeen:
+    overhead = (seen.object.get("overhead") or {}).get("podFixed")
+    return RuntimeClassSeen(**_identity(seen), overhead=amounts(overhead))
 
 
 def priority_class(seen: Sighting) -> PriorityClassEvent:

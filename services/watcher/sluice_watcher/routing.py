@@ -32,9 +32,10 @@ from sluice.events import (
     QueueFacts,
     WorkloadEvent,
 )
+from sluice.values import Resources
 from sluice.vocabulary import DEFAULT_CELL
 
-from sluice_watcher.normalise import Sighting, unmanaged_by_nature
+from sluice_watcher.normalise import RuntimeClassSeen, Sighting, unmanaged_by_nature
 from sluice_watcher.requests import Object
 from sluice_watcher.unmanaged import Sum, UnmanagedPods
 
@@ -73,7 +74,10 @@ class Router:
     def __init__(self, cells: Iterable[str], routed_by_namespace: Iterable[str] = ("pod",)) -> None:
         self.cells: Cells = tuple(cells)
         self._routed_by_namespace = tuple(routed_by_namespace)
+        self._asking = [kind for kind in self._routed_by_namespace if kind != "pod"]
         self._first = self.cells[0]
+        #: By RuntimeClass: the same dict for as long as this lives.
+        self.overheads = Known[Resources]()
         self._namespaces = Known[NamespaceEvent]()
         self._queues = Known[QueueFacts]()
         self._pools = Known[PoolFacts]()
@@ -83,6 +87,7 @@ class Router:
         self._cell_of_contents: dict[str, str] = {}
         self._stale: set[str] = set()
         self._by_kind: dict[str, Relisted] = {
+            "runtimeclass": self.overheads,
             "namespace": self._namespaces,
             "queue": self._queues,
             "resourcepool": self._pools,
@@ -114,6 +119,16 @@ class Router:
 
     def everywhere(self, event: ObjectEvent, seen: Sighting) -> Cells:
         return self.cells
+
+    def runtime_class(self, event: RuntimeClassSeen, seen: Sighting) -> Cells:
+        before = self.overheads.get(event.name)
+        if event.change == "DELETED":
+            self.overheads.pop(event.name, None)
+        else:
+            self.overheads[event.name] = event.overhead
+        if self.overheads.get(event.name) != before:
+            self._stale.update(self._asking)
+        return ()
 
     def namespace(self, event: NamespaceEvent, seen: Sighting) -> Cells:
         # The binding outlives its namespace: the other watch may still bring its last pods' ends.

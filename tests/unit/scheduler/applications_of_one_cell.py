@@ -38,6 +38,7 @@ class Applications(OneCell):
             self.namespace(tenant)
         self._tenants = tenants or ("team",)
         self._cpu = cpu
+        self.evicted_pods_fail = False  # they do, where their nodes are slow to delete them
         self._applications: dict[str, tuple[str, WorkloadFacts]] = {}
         self._pods: dict[str, tuple[str, PodFacts]] = {}
         self._carried_out = len(self.decisions)
@@ -124,6 +125,8 @@ class Applications(OneCell):
                 self._change_pod(decision.name, gated=False, phase="Running", **by)
             case CreatePod():
                 self.pods(decision.name, of=decision.job, pod_set="main", tenant=decision.namespace)
+            case Evict() if self.evicted_pods_fail:
+                self._change_pod(decision.name, phase="Failed")
             case Evict() | Delete() if decision.name in self._pods:
                 self.delete_pods(decision.name)
             case AdmitWorkload() if decision.name in self._applications:

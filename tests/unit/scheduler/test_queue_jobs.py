@@ -89,6 +89,7 @@ def test_one_pod_may_be_replaced_so_often_and_no_more() -> None:
 
 def test_a_pod_that_was_taken_back_is_no_failure_and_comes_back() -> None:
     cell = Applications("team", "poor", cpu=4000)
+    cell.evicted_pods_fail = True
     job(cell, replicas=4, completions=4)
     assert len(cell.open) == 4
     cell.pods("p1", "p2", tenant="poor")

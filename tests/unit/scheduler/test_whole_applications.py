@@ -375,7 +375,7 @@ def test_or_it_goes_on_with_what_runs() -> None:
 
 def test_a_gang_that_came_up_in_time_may_end_pod_by_pod() -> None:
     cell = Applications(cpu=4000)
-    cell.application("gang", pod_set("main", 2, 2, 2, completions=2), gang=Gang(deadline_ms=5000))
+    cell.application("gang", pod_set("main", 2, 2, 2, completions=5), gang=Gang(deadline_ms=5000))
     cell.pods("p1", "p2", of="gang", pod_set="main")
     cell.pass_seconds(6)
     cell.become("Succeeded", "p1")
@@ -406,5 +406,6 @@ def test_statuses_are_merged_and_an_admission_costs_one_beside_its_release() -> 
     cell.pass_seconds(1)
     about = [d for d in cell.decisions if getattr(d, "uid", "") == "workload-ray"]
     assert [type(each) for each in about] == [AdmitWorkload, CreateWorkload, ReportWorkload]
+    cell.application("ray", priority_class="another")  # nothing that shows
     cell.pass_seconds(30)
     assert sum(isinstance(d, ReportWorkload) for d in cell.decisions) == 1

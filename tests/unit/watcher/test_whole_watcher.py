@@ -50,12 +50,21 @@ class World:
         self.put("pod", name, namespace, spec=spec, status={"phase": "Running"})
 
     def put_job(
-        self, name: str, namespace: str, *, suspend: bool = False, cpu: str = "1", **labels: str
+        self,
+        name: str,
+        namespace: str,
+        *,
+        suspend: bool = False,
+        cpu: str = "1",
+        runtime_class: str = "",
+        **labels: str,
     ) -> None:
         spec = {
             "suspend": suspend,
             "parallelism": 3,
-            "template": {"spec": {"containers": [container(cpu=cpu)]}},
+            "template": {
+                "spec": {"containers": [container(cpu=cpu)], "runtimeClassName": runtime_class or None}
+            },
         }
         self.put("workload/Job", name, namespace, metadata={"labels": labels}, spec=spec)
 
@@ -143,7 +152,9 @@ async def test_it_is_unready_until_what_is_missing_is_there(world: World) -> Non
     world.cluster = FakeCluster(*(path for kind, path in PATHS.items() if kind not in ("queue", "pod")))
     world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
     async with world.watching():
-        missing = ", ".join(["queue", "resourcepool", "priorityclass", "node", *APPLICATIONS, "pod"])
+        missing = ", ".join(
+            ["queue", "resourcepool", "priorityclass", "runtimeclass", "node", *APPLICATIONS, "pod"]
+        )
         assert world.watcher.unready().endswith(f"yet: {missing}")
 
 
@@ -183,6 +194,21 @@ async def test_a_workload_that_shows_an_application_is_none_itself(world: World)
         world.put(kind, "by-hand", "team-a", spec=spec)
         await world.settle()
         assert world.told("one", kind) == ["BEGIN", "END", "ADDED by-hand"]
+
+
+async def test_what_a_runtime_class_takes_on_top_is_asked_for_too(world: World) -> None:
+    world.put("runtimeclass", "sandboxed", overhead={"podFixed": {"cpu": "250m"}})
+    world.put_job("boxed", "team-a", runtime_class="sandboxed")
+    async with world.watching():
+        world.put("runtimeclass", "sandboxed", overhead={"podFixed": {"cpu": "500m"}})
+        await world.settle()
+        asked = [
+            e.workload.pod_sets[0].requests["cpu"]
+            for e in world.events("one")
+            if isinstance(e, WorkloadEvent)
+        ]
+        assert asked == [1250, 1500]
+        assert world.told("one", "runtimeclass") == ["BEGIN", "END"]
 
 
 async def test_an_application_that_makes_no_sense_says_why_and_the_rest_goes_on(world: World) -> None:

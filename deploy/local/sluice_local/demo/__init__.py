@@ -1,10 +1,11 @@
-"""`make demo`: three tenants share a simulated cluster that is too small for them, live in one terminal.
+"""`make demo`: three applications share a simulated cluster that is too small for them, live in one terminal.
 
-scenario.py      who asks for how much, and when; the objects that it takes
-stage.py         puts them into the cluster, and takes the last run's pods away
-load.py          creates the pods
+scenario.py      who asks for how much; the objects that it takes
+operators.py     stand-ins for the Spark operator and KubeRay, which make the pods
+stage.py         puts the rest into the cluster, and takes the last run away
+play.py          what happens, scene by scene
 observation.py   what the cluster shows: an account of its own, independent of Sluice's, that checks it
-audit.py         what Sluice says: `sluice audit tail -f`
+audit.py         what Sluice says: `sluice audit tail -f`; story.py: that, for people to follow
 screen.py        both, drawn; shows.py: or told line by line, where there is no terminal
 summary.py       what came of it
 """

@@ -16,15 +16,14 @@ from sluice_local import Stack, StackError
 from sluice_local.demo import summary
 from sluice_local.demo.api import Api
 from sluice_local.demo.audit import Account, Audit
-from sluice_local.demo.load import Load
 from sluice_local.demo.observation import Observation, Observer
-from sluice_local.demo.scenario import PODS
+from sluice_local.demo.play import Play
 from sluice_local.demo.shows import Show, showing
-from sluice_local.demo.stage import set_stage
+from sluice_local.demo.stage import provide_kinds, set_stage
 from sluice_local.stack import STACK_VARIABLE
 
 _FRAMES_PER_S: Final = 4
-#: On an idle machine it takes about 50 s; whatever slows it down, it ends.
+#: On an idle machine it takes about a minute; whatever slows it down, it ends.
 _WITHIN_S: Final = 240.0
 
 _FILE_WIDTH: Final = 132
@@ -36,7 +35,7 @@ The stack and the services still run. To look closer:
   sluice queue tree              who holds what
   sluice audit tail -n 30        what was decided, and why
   sluice status                  whether all is well
-  kubectl get queues,pods -A     the same, seen from Kubernetes
+  kubectl get queues,dynamicworkloads,jobs -A     the same, seen from Kubernetes
   make down                      end everything
 """
 
@@ -48,43 +47,34 @@ class Demo:
         self.lock = threading.Lock()
         self.observation = Observation()
         self.account = Account()
-        self.created = 0
         self.audit = Audit(environment, self.account, self.lock)
-        self._observer = Observer(api, self.observation, self.lock)
-        self._load = Load(api, self._count_created)
+        self.play = Play(api, self.observation, self.account, self.lock)
+        self._observers = [Observer(api, self.observation, self.lock, pods=pods) for pods in (True, False)]
 
     def prepare(self) -> None:
         self.audit.start()
         self.audit.wait_until_reading(30)
 
     def run(self, show: Show) -> float:
-        """Returns the seconds it took until all pods had finished, or until it was given up."""
-        self._observer.start()
-        self._load.start()
+        """Returns the seconds it took until the play was over, or was given up."""
+        for observer in self._observers:
+            observer.start()
+        self.play.start()
         began = time.monotonic()
         while (elapsed_s := time.monotonic() - began) < _WITHIN_S:
             with self.lock:
-                show(elapsed_s, self.created)
-                if self._is_over():
-                    break
+                show(elapsed_s, self.play.title)
             self._raise_errors()
+            if self.play.is_over:
+                break
             time.sleep(1 / _FRAMES_PER_S)
         return elapsed_s
 
-    def _is_over(self) -> bool:
-        """All finished, and Sluice has told of all gates: what the cluster shows comes a little earlier."""
-        told = self.account.opened + len(self.account.refusals)
-        return self.observation.finished >= PODS and told >= PODS
-
-    def _count_created(self, name: str, now: float) -> None:
-        with self.lock:
-            self.created += 1
-            self.observation.created(name, now)
-
     def _raise_errors(self) -> None:
-        for thread in (self._observer, self._load):
-            if thread.error is not None:
-                raise StackError(f"The demo's {thread.name} failed: {thread.error}") from thread.error
+        errors = {each.name: each.error for each in self._observers} | {self.play.name: self.play.error}
+        for name, error in errors.items():
+            if error is not None:
+                raise StackError(f"The demo's {name} failed: {error}") from error
         if complaint := self.audit.complaint():
             raise StackError(f"`sluice audit tail` ended: {complaint}")
 
@@ -111,9 +101,11 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     stack.build()
     _say(f"starting the stack {stack.name!r} and Sluice's services")
     started = time.monotonic()
-    stack.up(services=True)
-    _say(f"everything is ready after {time.monotonic() - started:.1f} s")
+    stack.up()
     api = Api(stack.endpoints)
+    provide_kinds(api, _say)
+    stack.services_up()
+    _say(f"everything is ready after {time.monotonic() - started:.1f} s")
     set_stage(api, _say)
     demo = Demo(api, {**os.environ, **stack.user_env()})
     try:
@@ -124,7 +116,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         demo.audit.stop()
     with demo.lock:
         summary.show(console, demo.observation, demo.account, took_s=took_s)
-        wrong = list(summary.problems(demo.observation, demo.account))
+        wrong = list(summary.problems(demo.observation, demo.account, demo.play.unseen))
     for problem in wrong:
         console.print(f"[bold red]wrong:[/bold red] {problem}")
     print(_LOOK_CLOSER)

@@ -18,6 +18,8 @@ from sluice_local.stack import Endpoints
 Object: TypeAlias = dict[str, Any]
 
 _APPLY: Final = "application/apply-patch+yaml"
+_MERGE: Final = "application/merge-patch+json"
+_CHANGE: Final = "application/json-patch+json"
 _ATTEMPTS: Final = 5
 
 
@@ -59,11 +61,25 @@ class Api:
             if error.status != http.client.CONFLICT:
                 raise
 
-    def delete_all(self, path: str) -> None:
-        """At once: these are simulated."""
-        self._call("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    def merge(self, path: str, part: Object) -> None:
+        """Make a part of an object be so."""
+        self._call("PATCH", path, part, _MERGE)
 
-    def watch(self, path: str, selector: str) -> Iterator[tuple[str, Object]]:
+    def change(self, path: str, operation: Object) -> None:
+        """One operation of a JSON patch, which reaches into lists too."""
+        self._call("PATCH", path, [operation], _CHANGE)
+
+    def delete(self, path: str) -> None:
+        """One object or a whole collection, and what they control: at once, for these are simulated. What is
+        not there is as it should be."""
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        try:
+            self._call("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        except ApiError as error:
+            if error.status != http.client.NOT_FOUND:
+                raise
+
+    def watch(self, path: str, selector: str = "") -> Iterator[tuple[str, Object]]:
         """What is there, and then every change, for ever: ("ADDED" | "MODIFIED" | "DELETED", object).
 
         A watch that breaks goes on from the last version seen; one that has lost its place raises ApiError.
@@ -95,7 +111,11 @@ class Api:
             connection.close()
 
     def _call(
-        self, method: str, path: str, body: Object | None = None, form: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Object | list[Object] | None = None,
+        form: str = "application/json",
     ) -> Object:
         """Everything here may be done twice, so what got no answer, or one for later, is tried again."""
         for attempt in range(_ATTEMPTS):
@@ -115,7 +135,9 @@ class Api:
                 break
         raise trouble
 
-    def _exchange(self, method: str, path: str, body: Object | None, form: str) -> tuple[int, bytes]:
+    def _exchange(
+        self, method: str, path: str, body: Object | list[Object] | None, form: str
+    ) -> tuple[int, bytes]:
         connection: http.client.HTTPSConnection | None = getattr(self._threads, "connection", None)
         if connection is None:
             connection = self._threads.connection = self._connect(timeout_s=30)

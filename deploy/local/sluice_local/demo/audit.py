@@ -6,49 +6,124 @@ import json
 import subprocess
 import sys
 import threading
-from collections import deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sluice_local.demo.scenario import TENANTS
+from sluice_local.demo.scenario import Tenant, tenant_in
+from sluice_local.demo.story import Story
 from sluice_local.errors import StackError
 
-_LATEST: Final = 100
 _COMMAND: Final = ("audit", "tail", "--follow", "-n", "0", "--ticks", "--json")
+#: What comes of opening the gate of a pod that its driver no longer wanted and has deleted.
+_HARMLESS: Final = ("Applied", "AlreadyApplied", "Gone")
+#: A pod beyond what its application was admitted with: into free room, or into what was taken back.
+_GROWTH: Final = ("Fits", "Reclaimed")
 
 Line: TypeAlias = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """How far an application had grown when it wanted more than it got."""
+
+    granted: int
+    wanted: int
+
+
 @dataclass(slots=True)
 class Account:
-    """What the logs have told so far."""
+    """What the logs have told so far. Counters are by tenant."""
 
+    story: Story = field(default_factory=Story)
     reports: dict[str, Line] = field(default_factory=dict)  # the last report on each queue
-    latest: deque[Line] = field(
-        default_factory=lambda: deque(maxlen=_LATEST)
-    )  # gates opened, accounts closed
+    admitted: dict[str, str] = field(default_factory=dict)  # applications as a whole, and with what
     opened: int = 0
+    grown: Counter[str] = field(default_factory=Counter)
+    partial: dict[str, Partial] = field(default_factory=dict)  # the largest gap
+    reclaimed: Counter[str] = field(default_factory=Counter)
+    suspended: Counter[str] = field(default_factory=Counter)  # applications taken back as a whole
+    succeeded: Counter[str] = field(default_factory=Counter)
+    scaled_down: Counter[str] = field(default_factory=Counter)
+    passed_on: int = 0  # growth into what others gave back
     latencies_ms: list[int] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # outcomes that somebody should look at
     _decided_ms: dict[int, int] = field(default_factory=dict)  # admissions that wait for their outcome
+    _open: set[str] = field(default_factory=set)  # uids of pods that hold
+    _evicted: set[str] = field(default_factory=set)
 
     def take(self, line: Line) -> None:
         record = line.get("record")
         if record is None:
             return
+        if line["type"] == "outcome":
+            self._settle(record)
+        elif line["type"] == "reportqueue":
+            self.reports[record["name"]] = record
+        elif tenant := tenant_in(record.get("namespace", "")):
+            self._take_ours(tenant, line, record)
+
+    @property
+    def holding(self) -> list[str]:
+        """Queues whose accounts are not empty, as Sluice last reported them."""
+        return [name for name, report in self.reports.items() if any(report["usage"].values())]
+
+    def _take_ours(self, tenant: Tenant, line: Line, record: Line) -> None:
+        time_ms, sentence = line["timeMs"], line["sentence"]
         match line["type"]:
-            case "reportqueue":
-                self.reports[record["name"]] = record
-            case "admit" if _is_ours(record):
+            case "admitworkload":
+                reserved = ", ".join(f"{count} {name}" for name, count in record["reserved"].items())
+                self.admitted[tenant.name] = reserved
+                self.story.tell(time_ms, tenant, "admitted", f"as a whole: {reserved} reserved")
+            case "evictworkload":
+                self.suspended[tenant.name] += 1
+                self.story.tell(time_ms, tenant, "taken back", f"as a whole: {sentence}")
+            case "reportworkload":
+                self._report(tenant, time_ms, record)
+            case "admit":
                 self._decided_ms[line["seq"]] = record["timeMs"]
-                self.latest.append(line)
-            case "outcome":
-                self._settle(record)
-            case "pod" if _is_ours(record) and record["pod"]["phase"] in ("Succeeded", "Failed"):
-                if record["change"] == "MODIFIED":
-                    self.latest.append(line)
+                self._open.add(record["uid"])
+                if line["reason"] in _GROWTH:
+                    self.grown[tenant.name] += 1
+                    given = self.succeeded + self.scaled_down
+                    self.passed_on += line["reason"] == "Fits" and any(given[each] for each in given)
+                    self.story.count(time_ms, tenant, "grown", "pods more opened", sentence)
+            case "evict":
+                self.reclaimed[tenant.name] += 1
+                self._evicted.add(record["uid"])
+                self.story.count(time_ms, tenant, "taken back", "growth pods", sentence)
+            case "pod":
+                self._pod(tenant, time_ms, record)
+
+    def _report(self, tenant: Tenant, time_ms: int, record: Line) -> None:
+        granted = sum(each["admitted"] for each in record["podSets"])
+        wanted = sum(each["desired"] for each in record["podSets"])
+        if record["phase"] != "Growing" or granted >= wanted:
+            return
+        found, before = Partial(granted, wanted), self.partial.get(tenant.name, Partial(0, 0))
+        if found.wanted - found.granted > before.wanted - before.granted:
+            self.partial[tenant.name] = found
+        sets = ", ".join(
+            f"{each['admitted']} of {each['desired']} {each['name']}"
+            for each in record["podSets"]
+            if each["admitted"] < each["desired"]
+        )
+        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {record['why']}")
+
+    def _pod(self, tenant: Tenant, time_ms: int, record: Line) -> None:
+        uid, pod = record["uid"], record["pod"]
+        gone = record["change"] == "DELETED"
+        if uid not in self._open or not (gone or pod["phase"] in ("Succeeded", "Failed")):
+            return
+        self._open.discard(uid)
+        if pod["phase"] == "Succeeded":
+            self.succeeded[tenant.name] += 1
+            self.story.count(time_ms, tenant, "gives back", "pods that have succeeded")
+        elif uid not in self._evicted:
+            self.scaled_down[tenant.name] += 1
+            self.story.count(time_ms, tenant, "gives back", "pods that it no longer needs")
 
     def _settle(self, outcome: Line) -> None:
         """From the news that there is room (a decision has the time of what it follows) to the gate open."""
@@ -58,7 +133,7 @@ class Account:
         if outcome["result"] in ("Applied", "AlreadyApplied"):
             self.opened += 1
             self.latencies_ms.append(outcome["timeMs"] - decided_ms)
-        else:
+        elif outcome["result"] not in _HARMLESS:
             self.refusals.append(f"decision {outcome['seq']}: {outcome['result']} {outcome['message']}")
 
 
@@ -103,7 +178,3 @@ class Audit(threading.Thread):
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(10)
-
-
-def _is_ours(record: Line) -> bool:
-    return any(record["namespace"] == tenant.namespace for tenant in TENANTS)

@@ -1,11 +1,13 @@
-"""Who asks for how much, and when: three tenants whose pods differ in shape, on four simulated nodes.
+"""Who asks for how much: three tenants with one application each, on four simulated nodes.
 
-`research` comes first and has the whole cluster; then `ads`, whose pods are large in memory, then `batch`.
-From then on there is never room for all, and what finishes is given on by weight: research counts twice.
+`etl` comes first, with a Spark application that takes the whole cluster and would take more. Then comes `ml`
+with a RayCluster, whose workers are large in memory, and last `batch` with a parallel Job. Each gets its
+share by weight, and etl's counts twice; what the first one has too much of is taken back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,76 +22,67 @@ CAPACITY: Final = {
     "memory": NODES * NODE_GI * 2**30,
     "pods": NODES * NODE_PODS,
 }
-CREATED_WITHIN_S: Final = 25.0
+
+#: More than the cluster has, so that it is granted in part.
+SPARK_WANTS: Final = 40
+SPARK_LEAST: Final = 2
+RAY_WANTS: Final = 8
+RAY_LEAST: Final = 2
+RAY_GROUP: Final = "workers"
+JOB_PODS: Final = 12
+JOB_STARTS_WITH: Final = 4
+JOB_POD_RUNS_FOR: Final = "10s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
     name: str
     weight: int
-    pods: int
-    cpu_milli: int
-    memory_gi: int
-    comes_after_s: float
+    kind: str  # of its application, which bears the tenant's name
+    collection: str  # of applications of that kind: group, version, plural
+    dominant: str  # the resource that its pods take the largest part of
 
     @property
     def namespace(self) -> str:
         return f"demo-{self.name}"
 
     @property
-    def requests(self) -> dict[str, int]:
-        return {"cpu": self.cpu_milli, "memory": self.memory_gi * 2**30, "pods": 1}
-
-    @property
-    def dominant(self) -> str:
-        """The resource that its pods take the largest part of."""
-        return max(("cpu", "memory"), key=lambda resource: self.requests[resource] / CAPACITY[resource])
+    def application(self) -> str:
+        return f"{self.kind}/{self.name}"
 
     @property
     def pods_path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
-
-TENANTS: Final = (
-    Tenant(name="research", weight=2, pods=100, cpu_milli=1000, memory_gi=2, comes_after_s=0),
-    Tenant(name="ads", weight=1, pods=50, cpu_milli=500, memory_gi=4, comes_after_s=3),
-    Tenant(name="batch", weight=1, pods=50, cpu_milli=1000, memory_gi=1, comes_after_s=6),
-)
-PODS: Final = sum(tenant.pods for tenant in TENANTS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """A pod that is created so long after the beginning."""
-
-    after_s: float
-    tenant: Tenant
-    number: int
+    @property
+    def applications_path(self) -> str:
+        version, _, plural = self.collection.rpartition("/")
+        return f"/apis/{version}/namespaces/{self.namespace}/{plural}"
 
     @property
-    def runs_for_s(self) -> int:
-        """5 to 9 s: shares change pod by pod, not in waves."""
-        return 5 + 3 * self.number % 5
+    def application_path(self) -> str:
+        return f"{self.applications_path}/{self.name}"
 
 
-def arrivals() -> list[Arrival]:
-    """Each tenant's pods at even distances, from when it comes until all have been created."""
-    return sorted(
-        (
-            Arrival(
-                after_s=tenant.comes_after_s
-                + number * (CREATED_WITHIN_S - tenant.comes_after_s) / tenant.pods,
-                tenant=tenant,
-                number=number,
-            )
-            for tenant in TENANTS
-            for number in range(tenant.pods)
-        ),
-        key=lambda arrival: (arrival.after_s, arrival.tenant.name),
-    )
+ETL: Final = Tenant(
+    name="etl",
+    weight=2,
+    kind="SparkApplication",
+    collection="sparkoperator.k8s.io/v1beta2/sparkapplications",
+    dominant="cpu",
+)
+ML: Final = Tenant(
+    name="ml", weight=1, kind="RayCluster", collection="ray.io/v1/rayclusters", dominant="memory"
+)
+BATCH: Final = Tenant(name="batch", weight=1, kind="Job", collection="batch/v1/jobs", dominant="cpu")
+TENANTS: Final = (ETL, ML, BATCH)
 
 
-# ---- objects
+def tenant_in(namespace: str) -> Tenant | None:
+    return next((tenant for tenant in TENANTS if tenant.namespace == namespace), None)
+
+
+# ---- the cluster
 
 
 def node(number: int) -> dict[str, Any]:
@@ -116,16 +109,11 @@ def pool() -> dict[str, Any]:
 
 
 def queue(tenant: Tenant) -> dict[str, Any]:
-    """Nothing is taken back: nobody would create such a pod again, and all shall finish."""
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "Queue",
         "metadata": {"name": tenant.name, "labels": {LABEL: "true"}},
-        "spec": {
-            "weight": tenant.weight,
-            "namespaces": {"names": [tenant.namespace]},
-            "reclaim": {"enabled": False},
-        },
+        "spec": {"weight": tenant.weight, "namespaces": {"names": [tenant.namespace]}},
     }
 
 
@@ -135,23 +123,132 @@ def namespace(tenant: Tenant) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": tenant.namespace, "labels": labels}}
 
 
-def pod(arrival: Arrival) -> dict[str, Any]:
-    """An ordinary pod: admission policies put it behind the gate, the annotation is for the simulation."""
-    tenant = arrival.tenant
-    requests = {"cpu": f"{tenant.cpu_milli}m", "memory": f"{tenant.memory_gi}Gi"}
+# ---- the applications: ordinary ones, as their users write them
+
+
+def application(tenant: Tenant) -> dict[str, Any]:
+    specs = {ETL: _spark, ML: _ray, BATCH: _job}
+    version, _, _ = tenant.collection.rpartition("/")
+    annotations = {"sluice.dev/min-count": str(JOB_STARTS_WITH)} if tenant is BATCH else {}
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
+        "apiVersion": version,
+        "kind": tenant.kind,
         "metadata": {
-            "name": f"{tenant.name}-{arrival.number:03}",
+            "name": tenant.name,
             "namespace": tenant.namespace,
             "labels": {LABEL: "true"},
-            "annotations": {"sluice.dev/run-for": f"{arrival.runs_for_s}s"},
+            "annotations": annotations,
+        },
+        "spec": specs[tenant](),
+    }
+
+
+def _spark() -> dict[str, Any]:
+    """2Gi a pod: what Spark adds to the heap is written down, so that all can be told from here."""
+    size = {"cores": 1, "memory": "1536m", "memoryOverhead": "512m", "nodeSelector": {LABEL: "true"}}
+    return {
+        "type": "Scala",
+        "mode": "cluster",
+        "sparkVersion": "4.0.0",
+        "image": "spark",
+        "mainClass": "org.example.Etl",
+        "mainApplicationFile": "local:///opt/etl.jar",
+        "driver": dict(size),
+        "executor": dict(size),
+        "dynamicAllocation": {
+            "enabled": True,
+            "initialExecutors": SPARK_LEAST,
+            "minExecutors": SPARK_LEAST,
+            "maxExecutors": 100,
+        },
+    }
+
+
+def _ray() -> dict[str, Any]:
+    return {
+        "rayVersion": "2.48.0",
+        "enableInTreeAutoscaling": True,
+        "autoscalerOptions": {"resources": _requests("500m", "512Mi")},
+        "headGroupSpec": {"rayStartParams": {}, "template": {"spec": pod_spec("ray-head", "500m", "3584Mi")}},
+        "workerGroupSpecs": [
+            {
+                "groupName": RAY_GROUP,
+                "replicas": RAY_LEAST,
+                "minReplicas": RAY_LEAST,
+                "maxReplicas": 20,
+                "rayStartParams": {},
+                "template": {"spec": pod_spec("ray-worker", "1", "8Gi")},
+            }
+        ],
+    }
+
+
+def _job() -> dict[str, Any]:
+    """Each of its pods has one task. One that is taken back counts as failed, so it may fail often."""
+    return {
+        "parallelism": JOB_PODS,
+        "completions": JOB_PODS,
+        "backoffLimit": 100,
+        "template": {
+            "metadata": {"labels": {LABEL: "true"}, "annotations": {"sluice.dev/run-for": JOB_POD_RUNS_FOR}},
+            "spec": pod_spec("work", "1", "1Gi"),
+        },
+    }
+
+
+def pod_spec(container: str, cpu: str, memory: str) -> dict[str, Any]:
+    return {
+        "nodeSelector": {LABEL: "true"},  # other pools of the stack are not the demo's to fill
+        "containers": [{"name": container, "image": "simulated", "resources": _requests(cpu, memory)}],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+    }
+
+
+def _requests(cpu: str, memory: str) -> dict[str, Any]:
+    return {"requests": {"cpu": cpu, "memory": memory}}
+
+
+# ---- the kinds, where the projects' own CRDs are not installed
+
+
+def crd(tenant: Tenant) -> dict[str, Any]:
+    """As little of the kind as the API server needs: any fields, and a status of its own."""
+    group, version, plural = tenant.collection.split("/")
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    suspend: Mapping[str, Any] = {"suspend": {"type": "boolean"}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "labels": {LABEL: "true"},
+            "annotations": (
+                {"api-approved.kubernetes.io": "unapproved, a simulation"} if group.endswith("k8s.io") else {}
+            ),
         },
         "spec": {
-            "nodeSelector": {LABEL: "true"},  # other pools of the stack are not the demo's to fill
-            "containers": [{"name": "work", "image": "work", "resources": {"requests": requests}}],
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 0,
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": tenant.kind,
+                "listKind": f"{tenant.kind}List",
+                "plural": plural,
+                "singular": tenant.kind.lower(),
+            },
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": {**anything, "properties": suspend}, "status": anything},
+                        }
+                    },
+                }
+            ],
         },
     }

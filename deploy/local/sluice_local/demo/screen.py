@@ -1,10 +1,11 @@
-"""The live picture: the cluster, each queue's figures as bars, and what has just been decided."""
+"""The live picture: the cluster, each tenant's application and share, and what has just been decided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -13,10 +14,19 @@ from rich.text import Text
 
 from sluice_local.demo.audit import Account, Line
 from sluice_local.demo.observation import Observation
-from sluice_local.demo.scenario import CAPACITY, PODS, TENANTS, Tenant
+from sluice_local.demo.scenario import CAPACITY, TENANTS, Tenant
+from sluice_local.demo.story import Entry
 
-_COLOURS = {"research": "cyan", "ads": "magenta", "batch": "yellow"}
-_WIDE_ONLY = ("usage", "demand")
+COLOURS: Final = {"etl": "cyan", "ml": "magenta", "batch": "yellow"}
+_WHAT: Final = {
+    "admitted": "bold green",
+    "grown": "green",
+    "partly": "yellow",
+    "taken back": "red",
+    "gives back": "blue",
+}
+_PHASES: Final = {"Running": "green", "Growing": "yellow", "Reclaiming": "red", "Finished": "dim"}
+_WIDE_ONLY: Final = ("usage", "by weight", "wait", "open", "ended")
 _GI = 2**30
 
 
@@ -29,31 +39,26 @@ class Size:
 
     @classmethod
     def fitting(cls, *, width: int, height: int) -> Size:
-        return cls(is_wide=width >= 124, story=min(12, max(4, height - 18)))
+        return cls(is_wide=width >= 124, story=min(14, max(4, height - 18)))
 
     @property
     def bar(self) -> int:
-        return 24 if self.is_wide else 12
+        return 20 if self.is_wide else 10
 
 
 def picture(
-    observation: Observation, account: Account, *, elapsed_s: float, created: int, size: Size
+    observation: Observation, account: Account, *, elapsed_s: float, title: str, size: Size
 ) -> RenderableType:
     return Group(
         Panel(
-            Group(
-                _headline(observation, account, elapsed_s, created), Text(), _cluster(observation, size.bar)
-            ),
-            title="Sluice: three tenants, one cluster that is too small for them",
+            Group(_headline(observation, account, elapsed_s, title), Text(), _cluster(observation, size.bar)),
+            title="Sluice: three applications, one cluster that is too small for them",
             title_align="left",
             border_style="blue",
         ),
-        Panel(_queues(observation, account, size), title="Queues", title_align="left", border_style="blue"),
+        Panel(_tenants(observation, account, size), title="Tenants", title_align="left", border_style="blue"),
         Panel(
-            Group(*_story(account.latest, size.story)),
-            title="Gates opened and accounts closed",
-            title_align="left",
-            border_style="blue",
+            Group(*_story(account, size.story)), title="Decisions", title_align="left", border_style="blue"
         ),
     )
 
@@ -74,15 +79,12 @@ def amount(resource: str, value: float) -> str:
     return f"{value / _GI:.4g} Gi"
 
 
-def _headline(observation: Observation, account: Account, elapsed_s: float, created: int) -> Text:
+def _headline(observation: Observation, account: Account, elapsed_s: float, title: str) -> Text:
     return Text.assemble(
         (f"{elapsed_s:4.0f} s   ", "dim"),
-        (f"{created}", "bold"),
-        f" of {PODS} pods created, ",
-        (f"{account.opened}", "bold green"),
-        " gates opened, ",
-        (f"{observation.finished}", "bold"),
-        " finished",
+        (title, "bold"),
+        no_wrap=True,
+        overflow="ellipsis",
     )
 
 
@@ -98,10 +100,10 @@ def _cluster(observation: Observation, bar_width: int) -> Table:
     return grid
 
 
-def _queues(observation: Observation, account: Account, size: Size) -> Table:
+def _tenants(observation: Observation, account: Account, size: Size) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for tenant in TENANTS:
-        figures = _figures(tenant, observation, account.reports.get(tenant.name, {}), size.bar)
+        figures = _figures(tenant, observation, account.reports.get(tenant.name, {}), size)
         shown = {name: figure for name, figure in figures.items() if size.is_wide or name not in _WIDE_ONLY}
         if not table.columns:
             for name, figure in shown.items():
@@ -110,28 +112,35 @@ def _queues(observation: Observation, account: Account, size: Size) -> Table:
     return table
 
 
-def _figures(
-    tenant: Tenant, observation: Observation, report: Line, bar_width: int
-) -> dict[str, RenderableType]:
-    """Usage, fair share, demand, dominant share: as Sluice reports them. Pods: counted in the cluster."""
-    colour, resource = _COLOURS[tenant.name], tenant.dominant
+def _figures(tenant: Tenant, observation: Observation, report: Line, size: Size) -> dict[str, RenderableType]:
+    """Phase and grants: of its DynamicWorkload. Usage and shares: as Sluice reports them of its queue. Pods
+    behind their gates, open and ended: counted in the cluster.
+    """
+    colour, resource = COLOURS[tenant.name], tenant.dominant
     capacity, sums = CAPACITY[resource], observation.tenants[tenant.name]
-    usage, fair, demand = (_reported(report, figure, resource) for figure in ("usage", "fairShare", "demand"))
+    usage, fair = (_reported(report, figure, resource) for figure in ("usage", "fairShare"))
     share = float(report.get("dominantShare", 0))
-    mark = fair / capacity if fair else None
+    phase = observation.phase(tenant)
     return {
-        "queue": Text(tenant.name, style=f"bold {colour}"),
-        "weight": str(tenant.weight),
-        "usage ┃ fair": bar(usage / capacity, colour, width=bar_width, mark=mark),
+        "tenant": Text(f"{tenant.name} ×{tenant.weight}", style=f"bold {colour}"),
+        "application": Text(tenant.kind if size.is_wide else tenant.kind.removesuffix("Application")),
+        "phase": Text(phase or "-", style=_PHASES.get(phase, "")),
+        "granted": Text(granted(observation.status(tenant)) if phase not in ("", "gone") else "-"),
+        "usage ┃ fair": bar(usage / capacity, colour, width=size.bar, mark=fair / capacity if fair else None),
         "usage": amount(resource, usage),
-        "demand": amount(resource, demand),
-        # Full at a half: weighted, none of the three comes near it.
-        "share by weight": bar(share * 2, colour, width=bar_width),
+        # Full at a half: weighted, only who is alone comes near it.
+        "by weight": bar(share * 2, colour, width=size.bar // 2),
         "share": f"{share:.3f}",
         "wait": str(sums.waiting),
-        "run": str(sums.running),
-        "done": str(sums.finished),
+        "open": str(sums.running),
+        "ended": str(sums.ended),
     }
+
+
+def granted(status: Mapping[str, Any]) -> str:
+    """Of a DynamicWorkload: the pods that hold, of those that it asks for."""
+    sets = status.get("podSets", ())
+    return f"{sum(each['admitted'] for each in sets)} of {sum(each['desired'] for each in sets)} pods"
 
 
 def _reported(report: Line, figure: str, resource: str) -> int:
@@ -139,22 +148,21 @@ def _reported(report: Line, figure: str, resource: str) -> int:
     return sum(value for key, value in report.get(figure, {}).items() if key.rpartition("/")[2] == resource)
 
 
-def _story(latest: Iterable[Line], length: int) -> Iterable[Text]:
-    shown = list(latest)[-length:]
-    for line in shown:
-        yield story_line(line)
+def _story(account: Account, length: int) -> Iterable[Text]:
+    shown = account.story.latest(length)
+    for entry in shown:
+        yield story_line(entry)
     for _ in range(length - len(shown)):
         yield Text()
 
 
-def story_line(line: Line) -> Text:
-    time = datetime.fromtimestamp(line["timeMs"] / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    opened = line["type"] == "admit"
+def story_line(entry: Entry) -> Text:
+    time = datetime.fromtimestamp(entry.time_ms / 1000, UTC).strftime("%H:%M:%S")
     return Text.assemble(
         (f"{time} ", "dim"),
-        ("open   ", "green") if opened else ("closed ", "dim"),
-        (f"{line['subject'].removeprefix('pod/'):<27} ", "bold" if opened else "dim"),
-        ((f"#{line['seq']} " if opened else "") + line["sentence"], "" if opened else "dim"),
+        (f"{entry.tenant.name:<6}", COLOURS[entry.tenant.name]),
+        (f"{entry.what:<11}", _WHAT[entry.what]),
+        str(entry),
         no_wrap=True,
         overflow="ellipsis",
     )

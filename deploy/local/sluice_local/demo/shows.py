@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,22 +12,24 @@ from typing import Final, Protocol
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from sluice_local.demo.audit import Account
 from sluice_local.demo.observation import Observation
-from sluice_local.demo.scenario import CAPACITY, PODS, TENANTS
-from sluice_local.demo.screen import Size, amount, picture
+from sluice_local.demo.scenario import CAPACITY, TENANTS
+from sluice_local.demo.screen import Size, amount, granted, picture, story_line
 
-_EVERY_S: Final = 2.0
-#: A picture for the documentation is taken when all three tenants have waited for a while.
-_PICTURE_AFTER_S: Final = 20.0
+_EVERY_S: Final = 3.0
+_FOR_EVER_MS: Final = 2**62
+#: A picture for the documentation is taken when all three tenants have something and want more.
+_PICTURE_AFTER_S: Final = 2.0
 _PICTURE_WIDTH: Final = 132
 _PICTURE_SIZE: Final = Size.fitting(width=_PICTURE_WIDTH, height=100)
 _FONT_FACES: Final = re.compile(r"@font-face\s*{[^}]*}\s*")
 
 
 class Show(Protocol):
-    def __call__(self, elapsed_s: float, created: int) -> None: ...
+    def __call__(self, elapsed_s: float, title: str) -> None: ...
 
 
 @contextmanager
@@ -37,19 +40,20 @@ def showing(
     if not console.is_terminal or console.is_dumb_terminal:
         lines = _Lines(console, observation, account)
 
-        def tell(elapsed_s: float, created: int) -> None:
-            lines.show(elapsed_s, created)
-            album.show(elapsed_s, created)
+        def tell(elapsed_s: float, title: str) -> None:
+            lines.show(elapsed_s, title)
+            album.show(elapsed_s, title)
 
         yield tell
+        lines.finish()
         return
     size = Size.fitting(width=console.width, height=console.height)
     with Live(console=console, auto_refresh=False) as live:
 
-        def draw(elapsed_s: float, created: int) -> None:
-            drawn = picture(observation, account, elapsed_s=elapsed_s, created=created, size=size)
+        def draw(elapsed_s: float, title: str) -> None:
+            drawn = picture(observation, account, elapsed_s=elapsed_s, title=title, size=size)
             live.update(drawn, refresh=True)
-            album.show(elapsed_s, created)
+            album.show(elapsed_s, title)
 
         yield draw
 
@@ -60,25 +64,32 @@ class _Lines:
         self._observation = observation
         self._account = account
         self._due_s = 0.0
+        self._title = ""
 
-    def show(self, elapsed_s: float, created: int) -> None:
+    def show(self, elapsed_s: float, title: str) -> None:
+        if title != self._title:
+            self._title = title
+            self._console.print(f"[bold]{elapsed_s:5.1f} s  {title}[/bold]", soft_wrap=True)
+        self._tell(int(time.time() * 1000))
         if elapsed_s < self._due_s:
             return
         self._due_s = elapsed_s + _EVERY_S
         seen = self._observation
-        queues = "; ".join(
-            f"{tenant.name} {sums.waiting} waiting {sums.running} running {sums.finished} finished, "
+        tenants = "; ".join(
+            f"{tenant.name} {seen.phase(tenant)} {granted(seen.status(tenant))}, "
             f"share {self._account.reports.get(tenant.name, {}).get('dominantShare', '0.0000')}"
             for tenant in TENANTS
-            for sums in [seen.tenants[tenant.name]]
+            if seen.phase(tenant) not in ("", "gone")
         )
-        held = ", ".join(amount(r, seen.held(r)) for r in ("cpu", "memory"))
-        of = ", ".join(amount(r, CAPACITY[r]) for r in ("cpu", "memory"))
-        self._console.print(
-            f"{elapsed_s:5.1f} s  {created}/{PODS} created, {self._account.opened} gates opened, "
-            f"{seen.finished} finished, {held} held of {of}  |  {queues}",
-            soft_wrap=True,
-        )
+        held = ", ".join(f"{amount(r, seen.held(r))} of {amount(r, CAPACITY[r])}" for r in ("cpu", "memory"))
+        self._console.print(f"{elapsed_s:5.1f} s  {held} held  |  {tenants}", soft_wrap=True)
+
+    def finish(self) -> None:
+        self._tell(_FOR_EVER_MS)
+
+    def _tell(self, now_ms: int) -> None:
+        for entry in self._account.story.settled(now_ms):
+            self._console.print(Text("         "), story_line(entry), sep="", soft_wrap=True)
 
 
 class _Album:
@@ -88,13 +99,16 @@ class _Album:
         self._observation = observation
         self._account = account
         self._file = file
+        self._since_s: float | None = None
 
-    def show(self, elapsed_s: float, created: int) -> None:
-        if self._file is None or elapsed_s < _PICTURE_AFTER_S:
+    def show(self, elapsed_s: float, title: str) -> None:
+        all_wait = all(sums.waiting and sums.running for sums in self._observation.tenants.values())
+        self._since_s = (self._since_s or elapsed_s) if all_wait else None
+        if self._file is None or self._since_s is None or elapsed_s - self._since_s < _PICTURE_AFTER_S:
             return
         console = Console(record=True, width=_PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
         drawn = picture(
-            self._observation, self._account, elapsed_s=elapsed_s, created=created, size=_PICTURE_SIZE
+            self._observation, self._account, elapsed_s=elapsed_s, title=title, size=_PICTURE_SIZE
         )
         console.print(drawn)
         svg = console.export_svg(title="make demo")

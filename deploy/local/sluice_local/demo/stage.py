@@ -1,32 +1,47 @@
-"""Sets the stage: nodes, pool, queues and namespaces as the scenario says, and no pods of an earlier run."""
+"""Sets the stage: kinds, nodes, pool, queues, namespaces as the scenario says, nothing of the last run."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from sluice_local.build import Say
 from sluice_local.demo import scenario
 from sluice_local.demo.api import Api
-from sluice_local.demo.scenario import LABEL, TENANTS
+from sluice_local.demo.scenario import ETL, LABEL, ML, TENANTS
 from sluice_local.errors import StackError
 
 _WITHIN_S: Final = 60.0
 _SLUICE: Final = "/apis/sluice.dev/v1alpha1"
+_CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _POOL: Final = f"{_SLUICE}/resourcepools/{scenario.POOL}"
+
+
+def provide_kinds(api: Api, say: Say) -> None:
+    """The kinds of the applications, before Sluice's services look for them. Whose real CRDs are there, or
+    another's, are taken as they are.
+    """
+    for tenant in (ETL, ML):
+        manifest = scenario.crd(tenant)
+        path = f"{_CRDS}/{manifest['metadata']['name']}"
+        if api.get(path) is None:
+            say(f"a small CRD in place of the real {tenant.kind}'s")
+            api.apply(path, manifest)
+        _wait(f"the API server to serve {tenant.kind}", partial(_is_served, api, path))
 
 
 def set_stage(api: Api, say: Say) -> None:
     objects = _objects()
     for path in objects:
         _refuse_what_is_not_ours(api, path)
-    pods = _pods_left(api)
-    if pods:
-        say(f"taking away {pods} pods of the last run")
+    if _left(api):
+        say("taking away the last run's applications")
         for tenant in TENANTS:
-            api.delete_all(tenant.pods_path)
-        _wait("the last run's pods to go", lambda: not _pods_left(api))
+            api.delete(tenant.applications_path)
+            api.delete(tenant.pods_path)
+        _wait("the last run's applications to go", lambda: not _left(api))
     say(
         f"{scenario.NODES} simulated nodes, ResourcePool {scenario.POOL}, a Queue and a namespace each for "
         f"{', '.join(tenant.name for tenant in TENANTS)}"
@@ -57,9 +72,20 @@ def _refuse_what_is_not_ours(api: Api, path: str) -> None:
         )
 
 
-def _pods_left(api: Api) -> int:
-    found = api.get(f"/api/v1/pods?labelSelector={LABEL}&limit=500")
-    return len(found["items"]) if found else 0
+def _is_served(api: Api, path: str) -> bool:
+    conditions = (api.get(path) or {}).get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _left(api: Api) -> bool:
+    """Whether anything of an earlier run is there. What shows its applications goes a little after them."""
+    paths = [f"/api/v1/pods?labelSelector={LABEL}&limit=1"]
+    for tenant in TENANTS:
+        paths += [
+            tenant.applications_path,
+            f"{_SLUICE}/namespaces/{tenant.namespace}/dynamicworkloads",
+        ]
+    return any((api.get(path) or {}).get("items") for path in paths)
 
 
 def _is_bound(api: Api, tenant: scenario.Tenant) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from sluice.applications import APPLICATION_KINDS
+from sluice.applications import APPLICATION_KINDS, BY_HAND
 from sluice.decisions import (
     Admit,
     AdmitWorkload,
@@ -69,4 +69,6 @@ class Effects:
         kind = APPLICATION_KINDS.get(decision.application)
         if kind is None:
             return NoEffect(f"a {decision.application} has no object: its pods' gates hold it back")
-        return ReleaseEffect(self._cluster, decision, identity, kind, self._versions)
+        if decision.application == BY_HAND:
+            return NoEffect("its status says it, by a decision of its own")
+        return ReleaseEffect(self._cluster, decision, identity, kind)

@@ -47,13 +47,11 @@ class ReleaseEffect:
         decision: AdmitWorkload | EvictWorkload,
         identity: DecisionId,
         kind: ApplicationKind,
-        versions: dict[str, str],
     ) -> None:
         self._cluster = cluster
         self._decision = decision
         self._identity = identity
         self._kind = kind
-        self._versions = versions
         self._path = kind.path(decision.namespace, decision.name)
         self._version = ""
         self.blind = isinstance(decision, AdmitWorkload)
@@ -72,10 +70,7 @@ class ReleaseEffect:
             at[self._kind.suspend[-1]] = not release
         else:
             annotations[RELEASED_ANNOTATION] = "true" if release else "false"
-        answer = await self._cluster.patch(self._path, patch, form=MERGE_PATCH)
-        if answer.ok and decision.application == BY_HAND:
-            self._versions[version_key(decision.uid)] = answer.json()["metadata"]["resourceVersion"]
-        return answer
+        return await self._cluster.patch(self._path, patch, form=MERGE_PATCH)
 
     async def compare(self) -> Outcome | None:
         found = await read(self._cluster, self._path)

@@ -99,6 +99,8 @@ class CreatePodEffect:
         if not found.ok:
             return found
         job = found.json()
+        if job["metadata"]["uid"] != self._decision.uid:
+            return Answer(404, b"")  # a later job of that name
         template = job["spec"]["template"]
         written = template.get("metadata", {})
         owner = {"apiVersion": API_VERSION, "kind": QUEUE_JOB, "name": self._decision.job}

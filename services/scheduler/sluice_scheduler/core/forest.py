@@ -133,6 +133,8 @@ class Forest:
     def settle(self) -> None:
         if self._stale:
             self._refresh_all()
+        if not self._dirty and not self._dirty_rooms:
+            return
         turned = self._remeasure_rooms()
         dirty, self._dirty = self._dirty, {}
         above = self._note_saturated() if self.inner else {}
@@ -259,8 +261,12 @@ class Forest:
         """
         assert self.root.first() is None, "what fits is served before anything is taken back"
         found: dict[Branch, None] = {}
+        if not self.claims:
+            return []
         for parent in (self.root, *self.inner):
-            richest, second = nlargest(2, (0, 0, *map(_most, parent.children)))
+            richest, second = 0, 0  # where nobody's pods are taken for shares' sake, guarantees are left
+            if any(scope.policy.reclaims for scope in parent.path):
+                richest, second = nlargest(2, (0, 0, *map(_most, parent.children)))
             found.update(dict.fromkeys(_hopes_below(parent, richest)))
             for branch in parent.children:
                 if not branch.is_leaf:

@@ -6,6 +6,7 @@ roots, so that every machine and every replay computes the same.
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from math import isqrt
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,7 @@ def _factors() -> tuple[int, ...]:
 _FACTORS: Final = _factors()
 
 
+@lru_cache(maxsize=1024)  # the queues of one policy decay by the same steps
 def decay(steps: int) -> int:
     """2^(-steps/4096), in units of 2^-64."""
     halves, rest = divmod(steps, 1 << _STEP_BITS)
@@ -75,15 +77,21 @@ def remember(state: State) -> None:
         if history is not None:
             vector = leaf_vector(_amounts(history), state.forest.capacity)
             branch.past_share = rounded(dominant(vector, branch.weight))
-            state.forest.touch(branch)
+            if branch.head is not None:  # without one it has no turn; when it gets one it is ranked anew
+                state.forest.touch(branch)
 
 
 def _amounts(history: History) -> dict[Dim, int]:
     found: dict[Dim, int] = {}
     for name, amount in history.used.items():
-        cluster, pool, resource = name.split("/", 2)
-        found[(cluster, pool, resource)] = amount
+        found[_dim(name)] = amount
     return found
+
+
+@cache
+def _dim(name: str) -> Dim:
+    cluster, pool, resource = name.split("/", 2)
+    return (cluster, pool, resource)
 
 
 def _with_memory(state: State) -> list[Branch]:

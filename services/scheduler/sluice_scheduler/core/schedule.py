@@ -3,6 +3,7 @@ then take from those who have most for those who have least, where that strictly
 
 from __future__ import annotations
 
+from sluice.applications import BY_HAND
 from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications import PodSetBook, fill_kept, is_within, minimum_of
@@ -14,6 +15,7 @@ from sluice_scheduler.core.queuejobs import run_jobs
 from sluice_scheduler.core.reclaim import reclaim, shed
 from sluice_scheduler.core.release import about, admit_workload, heed
 from sluice_scheduler.core.shares import as_percent
+from sluice_scheduler.core.shown import show_release
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.workloads import clean_up
 
@@ -32,6 +34,7 @@ def schedule(state: State) -> None:
     while reclaim(state):
         keep_promises(state)
         serve(state)
+    show_release(state)
 
 
 def serve(state: State) -> None:
@@ -84,6 +87,8 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
     workload.seq = decision.seq
     state.releasing[decision.seq] = workload.key
     admit_workload(state, workload, pools, reserved)
+    if workload.facts.kind == BY_HAND:
+        state.promptly[workload.key] = None
     state.settle_applications()
     open_reserved(state)
 

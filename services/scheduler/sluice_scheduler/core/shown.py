@@ -47,6 +47,17 @@ def show(state: State) -> None:
         _report(state, workload, state.applications[workload.place])
 
 
+def show_release(state: State) -> None:
+    """A workload that was written by hand has nothing to release: that it is admitted, its status says."""
+    promptly, state.promptly = state.promptly, {}
+    for key in promptly:
+        workload = state.workloads.get(key)
+        if workload is not None:
+            state.untold.pop(key, None)
+            _create(state, workload)
+            _report(state, workload, state.applications[workload.place])
+
+
 def shown_name(workload: Workload) -> str:
     """Of its DynamicWorkload. A later application of the same name has another."""
     if workload.facts.kind == BY_HAND:

@@ -64,7 +64,8 @@ class SimulatedCell:
         entries: list[OutboxEntry] = []
         decisions: list[Decision] = []
         for index, event in enumerate(events):
-            record = replace(event, more=more or index < len(events) - 1)
+            follows = more or index < len(events) - 1
+            record = event if event.more == follows else replace(event, more=follows)
             read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
             for decision in step(self.state, read):
                 ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)

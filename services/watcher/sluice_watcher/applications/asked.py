@@ -37,6 +37,8 @@ class Asked:
     priority: int = 0
     priority_class: str = ""  # empty: that of the first part whose template names one
     suspendable: bool = True  # else its pods' gates hold it back
+    released: bool | None = None  # where neither a field nor an annotation says so
+    decision: str = ""  # the same
     gang: Gang | None = None  # where it is no annotation
     job: JobFacts | None = None
     replaces_failed: bool = False  # a pod that fails is replaced in its place

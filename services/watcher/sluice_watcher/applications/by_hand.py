@@ -5,15 +5,20 @@ What the application is does not matter: its pods name the workload by label, an
 
 from __future__ import annotations
 
+from typing import Final
+
 from sluice.events import Gang
 
 from sluice_watcher.applications.asked import Asked, Part
 from sluice_watcher.applications.fields import Fields
 from sluice_watcher.applications.templates import Template
 
+#: The phases of an application that is admitted: its status is all that says so.
+_ADMITTED: Final = ("Running", "Growing")
+
 
 def asked(workload: Fields) -> Asked:
-    spec = workload.at("spec")
+    spec, status = workload.at("spec"), workload.at("status")
     return Asked(
         parts=tuple(_part(each) for each in spec.each("podSets")),
         suspended=False,
@@ -21,6 +26,8 @@ def asked(workload: Fields) -> Asked:
         priority=spec.whole("priority", 0),
         priority_class=spec.text("priorityClassName"),
         suspendable=False,
+        released=status.text("phase") in _ADMITTED,
+        decision=status.text("decision"),
         gang=_gang(spec.at("gang")),
     )
 

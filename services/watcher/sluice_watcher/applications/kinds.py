@@ -69,15 +69,21 @@ def read_application(
         finished=asked.finished,
         failed=asked.failed,
         generation=metadata.count("generation", 0),
-        released=not asked.suspended if suspendable else annotations.text(RELEASED_ANNOTATION) == "true",
+        released=_is_released(asked, annotations, suspendable=suspendable),
         suspendable=suspendable,
-        decision=annotations.text(DECISION_ANNOTATION),
+        decision=asked.decision or annotations.text(DECISION_ANNOTATION),
         controller=controlled.uid if controlled else "",
         as_pod_set=_AS_POD_SET.get(controlled.kind, "") if controlled and kind.kind == "Job" else "",
         job=asked.job,
         gang=asked.gang or gang(annotations),
         replaces_failed=asked.replaces_failed,
     )
+
+
+def _is_released(asked: Asked, annotations: Fields, *, suspendable: bool) -> bool:
+    if asked.released is not None:
+        return asked.released
+    return not asked.suspended if suspendable else annotations.text(RELEASED_ANNOTATION) == "true"
 
 
 def _facts(part: Part, overheads: Overheads) -> PodSetFacts:
