@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sluice_local.demo.scenario import Tenant, tenant_in
+from sluice_local.demo.scenario import TENANTS, Tenant, tenant_in
 from sluice_local.demo.story import Story
 from sluice_local.errors import StackError
 
@@ -89,11 +89,12 @@ class Account:
                     self.grown[tenant.name] += 1
                     given = self.succeeded + self.scaled_down
                     self.passed_on += line["reason"] == "Fits" and any(given[each] for each in given)
-                    self.story.count(time_ms, tenant, "grown", "pods more opened", sentence)
+                    self.story.count(time_ms, tenant, "grown", "more", sentence)
             case "evict":
                 self.reclaimed[tenant.name] += 1
                 self._evicted.add(record["uid"])
-                self.story.count(time_ms, tenant, "taken back", "growth pods", sentence)
+                text = f"of its growth{_for_whom(sentence)}"
+                self.story.count(time_ms, tenant, "taken back", text, sentence)
             case "pod":
                 self._pod(tenant, time_ms, record)
 
@@ -110,7 +111,8 @@ class Account:
             for each in record["podSets"]
             if each["admitted"] < each["desired"]
         )
-        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {record['why']}")
+        why = record["why"].partition(";")[0]
+        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {why}")
 
     def _pod(self, tenant: Tenant, time_ms: int, record: Line) -> None:
         uid, pod = record["uid"], record["pod"]
@@ -120,10 +122,10 @@ class Account:
         self._open.discard(uid)
         if pod["phase"] == "Succeeded":
             self.succeeded[tenant.name] += 1
-            self.story.count(time_ms, tenant, "gives back", "pods that have succeeded")
+            self.story.count(time_ms, tenant, "gives back", "after success")
         elif uid not in self._evicted:
             self.scaled_down[tenant.name] += 1
-            self.story.count(time_ms, tenant, "gives back", "pods that it no longer needs")
+            self.story.count(time_ms, tenant, "gives back", "no longer needed")
 
     def _settle(self, outcome: Line) -> None:
         """From the news that there is room (a decision has the time of what it follows) to the gate open."""
@@ -135,6 +137,14 @@ class Account:
             self.latencies_ms.append(outcome["timeMs"] - decided_ms)
         elif outcome["result"] not in _HARMLESS:
             self.refusals.append(f"decision {outcome['seq']}: {outcome['result']} {outcome['message']}")
+
+
+def _for_whom(sentence: str) -> str:
+    """Who gets what is taken back: the sentence compares him with who loses it."""
+    for tenant in TENANTS:
+        if f"{tenant.name} only" in sentence:
+            return f", for {tenant.name}"
+    return ""
 
 
 class Audit(threading.Thread):

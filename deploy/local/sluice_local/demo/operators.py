@@ -236,9 +236,11 @@ def alive(pods: Iterable[Object]) -> list[Object]:
 
 
 def beyond(pods: Iterable[Object], wanted: int) -> list[Object]:
-    """Who is too many: first those that still wait, then those that came last."""
+    """Who is too many: first those that still wait, then those that came last. They go in this order, or what
+    the running ones give back would be given to those that are about to go.
+    """
     running_first = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Running", _number(pod)))
-    return running_first[wanted:]
+    return running_first[wanted:][::-1]
 
 
 def _number(pod: Object) -> int:
