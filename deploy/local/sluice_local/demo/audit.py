@@ -155,6 +155,7 @@ class Audit(threading.Thread):
         self._account = account
         self._lock = lock
         self._reads = threading.Event()
+        self._heeds = False
         self._process = subprocess.Popen(
             [Path(sys.executable).with_name("sluice"), *_COMMAND],
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -169,8 +170,14 @@ class Audit(threading.Thread):
         assert self._process.stdout
         for text in self._process.stdout:
             with self._lock:
-                self._account.take(json.loads(text))
+                if self._heeds:
+                    self._account.take(json.loads(text))
             self._reads.set()
+
+    def heed(self) -> None:
+        """Take what comes from now on: what was before belongs to the last run."""
+        with self._lock:
+            self._heeds = True
 
     def wait_until_reading(self, within_s: float) -> None:
         """Each tick of time is a record, so the first comes within a second of the start."""
