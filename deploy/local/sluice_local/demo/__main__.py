@@ -105,7 +105,8 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     started = time.monotonic()
     stack.up()
     api = Api(stack.endpoints)
-    provide_kinds(api, _say)
+    if provide_kinds(api, _say):
+        stack.services_down(["watcher"])  # one that runs already would look for new kinds only now and then
     stack.services_up()
     _say(f"everything is ready after {time.monotonic() - started:.1f} s")
     demo = Demo(api, {**os.environ, **stack.user_env()})
