@@ -108,18 +108,26 @@ def test_a_gates_latency_is_from_the_news_to_the_outcome() -> None:
 def test_what_happens_at_once_is_one_line() -> None:
     story = Story()
     for ms in (0, 100, 200):
-        story.count(ms, ETL, "taken back", "growth pods", f"at {ms}")
+        story.count(ms, ETL, "taken back", "of its growth", f"at {ms}")
         story.replace(ms, ML, "partly", f"granted {ms}")
-    assert [str(entry) for entry in story.latest(9)] == ["3 growth pods: at 200", "granted 200"]
-    story.count(9_000, ETL, "taken back", "growth pods", "later")
+    assert [str(entry) for entry in story.latest(9)] == ["3 pods of its growth: at 200", "granted 200"]
+    story.count(9_000, ETL, "taken back", "of its growth", "later")
     assert len(story.latest(9)) == 3
 
 
 def test_a_line_is_told_when_it_is_final_and_once() -> None:
     story = Story()
     story.tell(0, ETL, "admitted", "first")
-    story.count(1_000, ETL, "grown", "pods", "why")
+    story.count(1_000, ETL, "grown", "more", "why")
     assert story.settled(1_000) == []
     assert [str(entry) for entry in story.settled(2_600)] == ["first"]
-    assert [str(entry) for entry in story.settled(9_000)] == ["1 pods: why"]
+    assert [str(entry) for entry in story.settled(9_000)] == ["1 pod more: why"]
     assert story.settled(9_000) == []
+
+
+def test_who_gets_what_is_taken_back_is_said() -> None:
+    account = Account()
+    evict = line("evict", {"namespace": ETL.namespace, "uid": "p"}, reason="Reclaimed")
+    account.take(evict | {"sentence": "etl has 42.2% by weight of what it has most of, ml only 28.1%"})
+    (entry,) = account.story.latest(1)
+    assert str(entry).startswith("1 pod of its growth, for ml: etl has 42.2%")

@@ -51,9 +51,11 @@ class Demo:
         self.play = Play(api, self.observation, self.account, self.lock)
         self._observers = [Observer(api, self.observation, self.lock, pods=pods) for pods in (True, False)]
 
-    def prepare(self) -> None:
         self.audit.start()
+
+    def prepare(self) -> None:
         self.audit.wait_until_reading(30)
+        self.audit.heed()
 
     def run(self, show: Show) -> float:
         """Returns the seconds it took until the play was over, or was given up."""
@@ -103,12 +105,13 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     started = time.monotonic()
     stack.up()
     api = Api(stack.endpoints)
-    provide_kinds(api, _say)
+    if provide_kinds(api, _say):
+        stack.services_down(["watcher"])  # one that runs already would look for new kinds only now and then
     stack.services_up()
     _say(f"everything is ready after {time.monotonic() - started:.1f} s")
-    set_stage(api, _say)
     demo = Demo(api, {**os.environ, **stack.user_env()})
     try:
+        set_stage(api, _say)  # while the audit starts
         demo.prepare()
         with showing(console, demo.observation, demo.account, picture_file=options.picture) as show:
             took_s = demo.run(show)

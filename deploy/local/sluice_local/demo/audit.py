@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sluice_local.demo.scenario import Tenant, tenant_in
+from sluice_local.demo.scenario import TENANTS, Tenant, tenant_in
 from sluice_local.demo.story import Story
 from sluice_local.errors import StackError
 
@@ -89,11 +89,12 @@ class Account:
                     self.grown[tenant.name] += 1
                     given = self.succeeded + self.scaled_down
                     self.passed_on += line["reason"] == "Fits" and any(given[each] for each in given)
-                    self.story.count(time_ms, tenant, "grown", "pods more opened", sentence)
+                    self.story.count(time_ms, tenant, "grown", "more", sentence)
             case "evict":
                 self.reclaimed[tenant.name] += 1
                 self._evicted.add(record["uid"])
-                self.story.count(time_ms, tenant, "taken back", "growth pods", sentence)
+                text = f"of its growth{_for_whom(sentence)}"
+                self.story.count(time_ms, tenant, "taken back", text, sentence)
             case "pod":
                 self._pod(tenant, time_ms, record)
 
@@ -110,7 +111,8 @@ class Account:
             for each in record["podSets"]
             if each["admitted"] < each["desired"]
         )
-        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {record['why']}")
+        why = record["why"].partition(";")[0]
+        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {why}")
 
     def _pod(self, tenant: Tenant, time_ms: int, record: Line) -> None:
         uid, pod = record["uid"], record["pod"]
@@ -120,10 +122,10 @@ class Account:
         self._open.discard(uid)
         if pod["phase"] == "Succeeded":
             self.succeeded[tenant.name] += 1
-            self.story.count(time_ms, tenant, "gives back", "pods that have succeeded")
+            self.story.count(time_ms, tenant, "gives back", "after success")
         elif uid not in self._evicted:
             self.scaled_down[tenant.name] += 1
-            self.story.count(time_ms, tenant, "gives back", "pods that it no longer needs")
+            self.story.count(time_ms, tenant, "gives back", "no longer needed")
 
     def _settle(self, outcome: Line) -> None:
         """From the news that there is room (a decision has the time of what it follows) to the gate open."""
@@ -137,6 +139,14 @@ class Account:
             self.refusals.append(f"decision {outcome['seq']}: {outcome['result']} {outcome['message']}")
 
 
+def _for_whom(sentence: str) -> str:
+    """Who gets what is taken back: the sentence compares him with who loses it."""
+    for tenant in TENANTS:
+        if f"{tenant.name} only" in sentence:
+            return f", for {tenant.name}"
+    return ""
+
+
 class Audit(threading.Thread):
     """Feeds an account, under a lock that readers hold too."""
 
@@ -145,6 +155,7 @@ class Audit(threading.Thread):
         self._account = account
         self._lock = lock
         self._reads = threading.Event()
+        self._heeds = False
         self._process = subprocess.Popen(
             [Path(sys.executable).with_name("sluice"), *_COMMAND],
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -159,8 +170,14 @@ class Audit(threading.Thread):
         assert self._process.stdout
         for text in self._process.stdout:
             with self._lock:
-                self._account.take(json.loads(text))
+                if self._heeds:
+                    self._account.take(json.loads(text))
             self._reads.set()
+
+    def heed(self) -> None:
+        """Take what comes from now on: what was before belongs to the last run."""
+        with self._lock:
+            self._heeds = True
 
     def wait_until_reading(self, within_s: float) -> None:
         """Each tick of time is a record, so the first comes within a second of the start."""

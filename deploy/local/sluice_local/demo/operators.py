@@ -63,7 +63,7 @@ class Operator(threading.Thread):
         found = self._api.get(self.tenant.pods_path) or {}
         pods = [pod for pod in found.get("items", ()) if "deletionTimestamp" not in pod["metadata"]]
         if application["spec"].get("suspend"):
-            self._delete(pods)
+            self._remove(pods)
         else:
             self.reconcile(application, pods)
 
@@ -102,7 +102,7 @@ class Operator(threading.Thread):
         self._numbers += 1
         return self._numbers
 
-    def _delete(self, pods: Iterable[Object]) -> None:
+    def _remove(self, pods: Iterable[Object]) -> None:
         for pod in pods:
             self._api.delete(f"{self.tenant.pods_path}/{pod['metadata']['name']}")
 
@@ -134,7 +134,7 @@ class Spark(Operator):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self.wants = scenario.SPARK_LEAST
-        self._target = scenario.SPARK_LEAST
+        self._asked = scenario.SPARK_LEAST
         self._adds = 1
 
     def reconcile(self, application: Object, pods: list[Object]) -> None:
@@ -143,10 +143,10 @@ class Spark(Operator):
         drivers = [pod for pod in pods if pod["metadata"]["labels"].get("spark-role") == "driver"]
         executors = [pod for pod in alive(pods) if pod["metadata"]["labels"].get("spark-role") == "executor"]
         if not drivers:
-            self._delete(executors)  # they go with their driver
-            self._start(application)
+            self._remove(executors)  # they go with their driver
+            self._submit(application)
         elif drivers[0]["status"].get("phase") in FINISHED:
-            self._delete(executors)
+            self._remove(executors)
             state = {"applicationState": {"state": "COMPLETED"}}
             self._call("merge", f"{self.tenant.application_path}/status", {"status": state})
         elif drivers[0]["status"].get("phase") == "Running":
@@ -157,19 +157,19 @@ class Spark(Operator):
         path = f"{self.tenant.pods_path}/{self.tenant.name}-driver/status"
         self._api.merge(path, {"status": {"phase": "Succeeded"}})
 
-    def _start(self, application: Object) -> None:
+    def _submit(self, application: Object) -> None:
         owner_is = ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
         self._create(
             f"{ETL.name}-driver", application, owner_is, self._labels("driver"), self._spec("driver")
         )
 
     def _allocate(self, driver: Object, executors: list[Object]) -> None:
-        if self.wants < self._target:
-            self._target, self._adds = self.wants, 1
-        elif self.wants > self._target and self._is_time(_SPARK_ROUND_S):
-            self._target, self._adds = min(self.wants, self._target + self._adds), 2 * self._adds
-        self._delete(beyond(executors, self._target))
-        for _ in range(self._target - len(executors)):
+        if self.wants < self._asked:
+            self._asked, self._adds = self.wants, 1
+        elif self.wants > self._asked and self._is_time(_SPARK_ROUND_S):
+            self._asked, self._adds = min(self.wants, self._asked + self._adds), 2 * self._adds
+        self._remove(beyond(executors, self._asked))
+        for _ in range(self._asked - len(executors)):
             number = str(self._next())
             labels = {**self._labels("executor"), "spark-exec-id": number}
             labels["spark-exec-resourceprofile-id"] = "0"
@@ -214,7 +214,7 @@ class Ray(Operator):
             self._make("head", application, {**head, "containers": [*head["containers"], sidecar]})
         elif heads[0]["status"].get("phase") == "Running":
             self._scale(group["replicas"])
-        self._delete(beyond(workers, group["replicas"]))
+        self._remove(beyond(workers, group["replicas"]))
         for _ in range(group["replicas"] - len(workers)):
             self._make("worker", application, group["template"]["spec"], number=f"-{self._next()}")
 
@@ -236,9 +236,11 @@ def alive(pods: Iterable[Object]) -> list[Object]:
 
 
 def beyond(pods: Iterable[Object], wanted: int) -> list[Object]:
-    """Who is too many: first those that still wait, then those that came last."""
+    """Who is too many: first those that still wait, then those that came last. They go in this order, or what
+    the running ones give back would be given to those that are about to go.
+    """
     running_first = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Running", _number(pod)))
-    return running_first[wanted:]
+    return running_first[wanted:][::-1]
 
 
 def _number(pod: Object) -> int:

@@ -26,6 +26,8 @@ _WHAT: Final = {
     "gives back": "blue",
 }
 _PHASES: Final = {"Running": "green", "Growing": "yellow", "Reclaiming": "red", "Finished": "dim"}
+#: Phases in which there is nothing granted.
+NOTHING_TO_SAY: Final = ("", "gone", "Finished")
 _WIDE_ONLY: Final = ("usage", "by weight", "wait", "open", "ended")
 _GI = 2**30
 
@@ -125,7 +127,7 @@ def _figures(tenant: Tenant, observation: Observation, report: Line, size: Size)
         "tenant": Text(f"{tenant.name} ×{tenant.weight}", style=f"bold {colour}"),
         "application": Text(tenant.kind if size.is_wide else tenant.kind.removesuffix("Application")),
         "phase": Text(phase or "-", style=_PHASES.get(phase, "")),
-        "granted": Text(granted(observation.status(tenant)) if phase not in ("", "gone") else "-"),
+        "granted": Text(granted(observation.status(tenant)) if phase not in NOTHING_TO_SAY else "-"),
         "usage ┃ fair": bar(usage / capacity, colour, width=size.bar, mark=fair / capacity if fair else None),
         "usage": amount(resource, usage),
         # Full at a half: weighted, only who is alone comes near it.

@@ -19,17 +19,20 @@ _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _POOL: Final = f"{_SLUICE}/resourcepools/{scenario.POOL}"
 
 
-def provide_kinds(api: Api, say: Say) -> None:
-    """The kinds of the applications, before Sluice's services look for them. Whose real CRDs are there, or
-    another's, are taken as they are.
+def provide_kinds(api: Api, say: Say) -> bool:
+    """The kinds of the applications, before Sluice's services look for them; whether any was missing. Real
+    CRDs that are there are taken as they are.
     """
+    missing = False
     for tenant in (ETL, ML):
         manifest = scenario.crd(tenant)
         path = f"{_CRDS}/{manifest['metadata']['name']}"
         if api.get(path) is None:
             say(f"a small CRD in place of the real {tenant.kind}'s")
             api.apply(path, manifest)
+            missing = True
         _wait(f"the API server to serve {tenant.kind}", partial(_is_served, api, path))
+    return missing
 
 
 def set_stage(api: Api, say: Say) -> None:

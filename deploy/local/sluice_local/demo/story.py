@@ -26,7 +26,8 @@ class Entry:
     why: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.pods} {self.text}" if self.pods else self.text
+        counted = f"{self.pods} pod{'s' if self.pods > 1 else ''} {self.text}"
+        text = counted if self.pods else self.text
         return f"{text}: {self.why}" if self.why else text
 
 

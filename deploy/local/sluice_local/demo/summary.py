@@ -29,7 +29,7 @@ def sights(account: Account) -> Iterable[Sight]:
     grown = account.grown
     yield Sight("growth", all(grown[tenant.name] for tenant in TENANTS), _by_tenant(grown, "pods"))
     partial = {name: f"{each.granted} of {each.wanted}" for name, each in account.partial.items()}
-    yield Sight("granted in part", ETL.name in partial, _by_tenant(partial, "pods at first"))
+    yield Sight("granted in part", ETL.name in partial, _by_tenant(partial, "pods, when it lacked most"))
     reclaimed = account.reclaimed
     yield Sight("taken back", bool(reclaimed[ETL.name]), _by_tenant(reclaimed, "growth pods"))
     given = {**account.succeeded, **account.scaled_down}
