@@ -2,15 +2,11 @@
 
 Before and after a move are judged alike: the resources that it takes count as not saturated, the claimant's
 and the victims' queues as not blocked, and nobody else's state changes by the move.
-
-Nothing is tried while anything fits, so all branches are blocked and an inner one's vector is the sum of its
-children's: only the children that the trial touches are added up anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Cost, Dim
@@ -23,20 +19,11 @@ class Trial:
     def __init__(self, forest: Forest, *, taken: Iterable[Dim], unblocked: Iterable[Branch]) -> None:
         self._forest = forest
         self._saturated = forest.saturated - frozenset(taken)
-        self._unblocked: set[Branch] = set()
-        self._touched: dict[Branch, dict[Branch, None]] = {}  # of a branch, the children not as they are
-        for leaf in unblocked:
-            self._unblocked.update(leaf.path)
-            self._touch(leaf)
+        self._unblocked = {branch for leaf in unblocked for branch in leaf.path}
         self._moved: dict[Branch, dict[Dim, int]] = {}
         self._known: dict[Branch, tuple[Vector, int]] = {}
 
-    def _touch(self, leaf: Branch) -> None:
-        for child, parent in pairwise(leaf.path):
-            self._touched.setdefault(parent, {})[child] = None
-
     def move(self, leaf: Branch, cost: Cost, sign: int) -> None:
-        self._touch(leaf)
         for branch in leaf.path:
             moved = self._moved.setdefault(branch, {})
             for dim, amount in cost:
@@ -72,15 +59,10 @@ class Trial:
             }
             vector = leaf_vector(usage, self._forest.capacity)
             return vector, dominant(vector, branch.weight)
-        vector = branch.vector
-        touched = self._touched.get(branch)
-        if touched:
-            rest = dict(vector)
-            for child in touched:
-                for dim, part in child.vector.items():
-                    rest[dim] = rest.get(dim, 0) - part
-            measured = ((*self._measure(child), child not in self._unblocked) for child in touched)
-            vector = add_up(((rest, 0, True), *measured))
+        vector = add_up(
+            (*self._measure(child), child.blocked and child not in self._unblocked)
+            for child in branch.children
+        )
         return vector, dominant(vector, branch.weight, self._saturated)
 
 

@@ -24,6 +24,13 @@ class Node:
     queue: str
     weight: int
     children: list[Node] = field(default_factory=list)
+    _known: dict[frozenset[str], dict[str, float]] = field(default_factory=dict, compare=False, repr=False)
+
+    def speeds_of(self, growing: frozenset[str]) -> dict[str, float]:
+        """The speeds if this one's is 1, worked out once for those who grow together."""
+        if growing not in self._known:
+            self._known[growing] = self.speeds(growing, 1.0)
+        return self._known[growing]
 
     def speeds(self, growing: Collection[str], speed: float) -> dict[str, float]:
         """How fast each growing leaf's share rises if this one's rises at `speed`."""
@@ -60,7 +67,7 @@ def fair_parts(root: Node, asked: Mapping[str, Parts]) -> dict[str, float]:
     left = {resource: 1.0 for amounts in asked.values() for resource in amounts}
     growing = set(given)
     while growing:
-        speeds = root.speeds(growing, 1.0)
+        speeds = root.speeds_of(frozenset(growing))
         pace = {queue: speed / max(asked[queue].values()) for queue, speed in speeds.items()}
         drain = dict.fromkeys(left, 0.0)
         for queue, part in pace.items():

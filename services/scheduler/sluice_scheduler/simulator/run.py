@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 from sluice.decisions import Admit, Decision, Evict, EvictWorkload
@@ -18,7 +19,7 @@ from sluice_scheduler.core.shares import SHARE_ONE
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
-from sluice_scheduler.simulator.scenario import Event, Expectation, Scenario, copies
+from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
 from sluice_scheduler.simulator.world import SimPod, World
 
@@ -70,6 +71,8 @@ class Simulation:
         self._entries = 0
         self._changed_ms = 0
         self._evenness = 1.0
+        self._grown_from: list[Queue] = []
+        self._tree = tree_of(())
         self._measured: dict[str, tuple[tuple[object, ...], float]] = {}  # shares, and what they come from
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
@@ -291,7 +294,10 @@ class Simulation:
             return 1.0
         held = {queue: world.parts(amounts) for queue, amounts in world.running.items()}
         asked = {queue: world.parts(amounts) for queue, amounts in world.asked.items()}
-        return evenness(tree_of(world.queues.values()), held, asked)
+        queues = list(world.queues.values())
+        if any(queue is not known for queue, known in zip_longest(queues, self._grown_from)):
+            self._grown_from, self._tree = queues, tree_of(queues)
+        return evenness(self._tree, held, asked)
 
     def _usage(self, queue: str) -> dict[str, float]:
         branch = self.cell.state.forest.branch(queue)
