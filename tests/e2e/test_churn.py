@@ -132,11 +132,11 @@ class Churn:
             self._delete_pod(obj)
 
     def _end_driver(self, driver: tuple[str, str]) -> None:
-        """It fails, and its pod stays for a while, as Spark leaves it; one that never ran is taken away."""
+        """It fails, and its pod stays for a while, as Spark leaves it; one that does not run is deleted."""
         namespace, name = driver
         path = f"/api/v1/namespaces/{namespace}/pods/{name}-driver"
         found = self._try(lambda: self._api.get(path), 404)
-        if found.ok and is_gated(found.body):
+        if found.ok and found.body["status"].get("phase") != "Running":
             self._delete_pod(found.body)
             return
         self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": "Failed"}}), 404)

@@ -313,6 +313,7 @@ class Cell(Entity):
     config: CellConfig
     next_seq: int
     time_ms: int = 0
+    rules_due: bool = False  # Queues or pools have changed, and what hangs on them was not redone yet
     grounds: int = 0  # rises when capacity was added or a queue edited: who lost pods may try again
 
     @property

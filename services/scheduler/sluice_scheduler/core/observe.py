@@ -274,8 +274,18 @@ def pool_vanished(state: State, pool: Pool) -> None:
 
 
 def _rules_changed(state: State) -> None:
-    """Queues and pools are few and change rarely, so everything that hangs on them is simply redone."""
     state.new_grounds()
+    state.cell.rules_due = True
+
+
+def follow_rules(state: State) -> None:
+    """Queues and pools are few and change rarely, so everything that hangs on them is simply redone: once for
+    all of which one list tells."""
+    cell = state.cell
+    if not cell.rules_due:
+        return
+    cell.rules_due = False
+    state.cells.put(cell)
     state.derive()
     for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
         pool = _pool_held(state, pod)

@@ -12,6 +12,8 @@ from sluice.events import (
     Event,
     ObjectEvent,
     OutcomeEvent,
+    PoolEvent,
+    QueueEvent,
     RebuildEvent,
     SyncEvent,
     TickEvent,
@@ -20,7 +22,7 @@ from sluice.events import (
 
 from sluice_scheduler.core.gangs import judge_gangs
 from sluice_scheduler.core.history import look_back
-from sluice_scheduler.core.observe import level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.observe import follow_rules, level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
 from sluice_scheduler.core.queuejobs import resume_jobs
 from sluice_scheduler.core.reclaim import hasten
@@ -38,7 +40,11 @@ def step(state: State, event: Event) -> list[Decision]:
         if event.time_ms > state.cell.time_ms:
             state.advance_time(event.time_ms)
             look_back(state)
+        if not isinstance(event, QueueEvent | PoolEvent):
+            follow_rules(state)
         _react(state, event)
+        if not event.more:
+            follow_rules(state)
         if state.pass_due and not event.more:
             state.pass_due = False
             schedule(state)
