@@ -85,7 +85,7 @@ class Play(threading.Thread):
             title="etl's Spark application wants more executors than there is room for",
             begin=self._etl_comes,
             is_seen=lambda: self._is_full() and self._waits(ETL) and ETL.name in self._account.partial,
-            stays_s=4.0,
+            stays_s=6.0,
         )
         yield Scene(
             title="ml comes with a RayCluster, and etl gives up what it has too much of",
@@ -95,7 +95,7 @@ class Play(threading.Thread):
                 and self._runs(ML) > scenario.RAY_LEAST + 2
                 and self._waits(ML)
             ),
-            stays_s=5.0,
+            stays_s=6.0,
         )
         yield Scene(
             title="batch comes with a Job of parallel pods, admitted four at once",
@@ -107,7 +107,7 @@ class Play(threading.Thread):
             title="the Job's pods succeed, and the others grow into what they give back",
             begin=lambda: None,
             is_seen=lambda: self._account.succeeded[BATCH.name] >= scenario.JOB_PODS,
-            stays_s=4.0,
+            stays_s=5.0,
         )
         yield Scene(
             title="etl's large stage is through: Spark lets executors go, and Ray grows",
@@ -115,13 +115,13 @@ class Play(threading.Thread):
             is_seen=lambda: (
                 self._runs(ETL) == 1 + scenario.SPARK_LEAST and self._runs(ML) == 1 + scenario.RAY_WANTS
             ),
-            stays_s=4.0,
+            stays_s=6.0,
         )
         yield Scene(
             title="ml needs fewer workers: its autoscaler gives them back",
             begin=lambda: self._want(self._ray, scenario.RAY_LEAST),
             is_seen=lambda: self._runs(ML) == 1 + scenario.RAY_LEAST,
-            stays_s=3.0,
+            stays_s=4.0,
         )
         yield Scene(
             title="the driver ends, the RayCluster is deleted: all accounts close",
