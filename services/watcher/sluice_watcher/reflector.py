@@ -39,7 +39,7 @@ SILENCE_S: Final = 150.0
 #: As of this version a kind is absent that nobody has installed: no object can be newer.
 ABSENT_VERSION: Final = 2**63 - 1
 #: Between two looks whether such a kind has been installed since.
-ABSENT_PAUSE_S: Final = 30.0
+ABSENT_PAUSE_S: Final = 10.0
 #: Answers to a watch that say nothing about where it may go on.
 BUSY: Final = (429, 502, 503)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.claims import Claim, Cost, Part, Shape, cost_of, part
-from sluice_scheduler.core.entities import Pod, Workload
+from sluice_scheduler.core.claims import Claim, Cost, Option, Part, Shape, cost_of, part
+from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.kinship import controlled
 
 if TYPE_CHECKING:
@@ -133,11 +133,15 @@ class Application:
         standing = state.forest.claims.get(self.claim_key)
         wanted = self._wanted_gang(state)
         self.free = wanted is not None and not wanted.shape.parts
+        promise = state.promise_for(self.claim_key)
+        if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
+            state.break_promise(self.claim_key)
+            promise = None
         if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
             return
         if standing is not None:
             state.forest.leave(standing.key)
-        if wanted is not None and not self.free and state.promise_for(wanted.key) is None:
+        if wanted is not None and not self.free and promise is None:
             wanted.shape = state.forest.shape(wanted.shape.parts)
             state.forest.join(wanted)
 
@@ -174,6 +178,15 @@ class Application:
             names=(self.key[1], min(pod.uid for pod in pods)),
             parts=tuple(each._replace(pods=count) for each, count in sorted(alike.items())),
         )
+
+
+def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
+    """Whether a claim still asks for what was taken from others for it: no more, no less, nothing else."""
+    parts = wanted.shape.parts
+    if wanted.line != promise.queue or len(parts) != len(promise.pools):
+        return False
+    cost = Option(wanted.shape, promise.pools).cost
+    return sorted((*dim, amount) for dim, amount in cost) == sorted(map(tuple, promise.cost))
 
 
 def _asks_the_same(one: Claim, other: Claim) -> bool:

@@ -75,12 +75,17 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
     if bound is None:
         return "NextPass", "it fits, and is served when its turn comes"
     resource = bound.dims[0][2]
+    if not any(dim in state.forest.capacity for dim in bound.dims):
+        return (
+            "NoSuchResource",
+            f"pool {bound.dims[0][1]} has no {resource}: take it out, or add nodes with it",
+        )
     asked = format_amount(resource, bound.part(option.cost))
     standing = f"{leaf.name} holds {as_percent(leaf.share)} of what it has most of, by weight"
     may_push = "; it lost pods before and takes none from others now" if is_barred(state, claim) else ""
     ends = _ends_first(state, leaf, option)
     return (
-        "OverLimit" if "limit" in bound.name else "NoRoom",
+        "NoRoom" if bound.name.startswith("pool ") else "OverLimit",
         f"waits for {asked} {resource} under {bound.name}; {standing}{may_push}{ends}",
     )
 
@@ -169,11 +174,17 @@ def _eta(state: State, queue: str, position: int) -> int | None:
 
 
 def waiting(state: State, queue: str) -> list[str]:
-    """Keys of the claims that wait in a queue and below it, line by line, each in its order."""
+    """Keys of what waits in a queue and below it: what has a promise, what stands in line, what can't."""
     state.forest.settle()
     branch = state.forest.branch(queue)
-    lines = [leaf.line for leaf in state.forest.leaves.values() if branch is not None and branch in leaf.path]
-    return [claim.key for line in lines for claim in sorted(line, key=lambda claim: claim.place)]
+    found: list[str] = []
+    for name, leaf in state.forest.leaves.items():
+        if branch is not None and branch in leaf.path:
+            promised = sorted((p for p in state.promises if p.queue == name), key=lambda promise: promise.seq)
+            misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
+            in_line = sorted(leaf.line, key=lambda claim: claim.place)
+            found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected]
+    return found
 
 
 def keys_of(state: State, namespace: str, name: str) -> list[str]:

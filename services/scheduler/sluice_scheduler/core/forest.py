@@ -183,6 +183,9 @@ class Forest:
 
     def short_of(self, leaf: Branch, option: Option) -> Bound | None:
         """The first bound from the queue up that an option does not fit under."""
+        for dim, _ in option.cost:
+            if dim not in self.capacity:
+                return Bound((dim,), 0, f"pool {dim[1]}'s {dim[2]}")
         for branch in leaf.bounded:
             for dim, amount in option.cost:
                 for room in branch.rooms_of.get(dim, ()):

@@ -173,10 +173,10 @@ def _why_first(leaf: Branch, option: Option) -> str:
 def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
     for promise in sorted(state.promises, key=lambda promise: promise.seq):
-        if promise.until_ms <= state.cell.time_ms:
-            state.give_up(promise)
-        elif _has_room(state, promise):
+        if _has_room(state, promise):
             _keep(state, promise)
+        elif promise.until_ms <= state.cell.time_ms:
+            state.give_up(promise)
 
 
 def _has_room(state: State, promise: Promise) -> bool:
@@ -208,6 +208,6 @@ def _keep(state: State, promise: Promise) -> None:
         return
     group = state.group(promise.claim)
     kinds = sorted({state.part_of(pod) for pod in group})
-    pools = dict(zip(kinds, promise.pools, strict=False))
+    pools = dict(zip(kinds, promise.pools, strict=True))
     for pod in group:
         open_gate(state, pod, pools[state.part_of(pod)], reason="Reclaimed", sentence=why)

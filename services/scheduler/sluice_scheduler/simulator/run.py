@@ -190,15 +190,14 @@ class Simulation:
             yield event.at, lambda: world.set_pool(pool.name, pool.nodes, pool.capacity)
 
     def _finished(self, pods: list[SimPod]) -> None:
-        for pod in pods:
-            workload = pod.workload
-            if not workload.of(pod.pod_set):
-                count = workload.succeeded[pod.pod_set]
+        ended = {(pod.workload.name, pod.pod_set): pod.workload for pod in pods}
+        for (_, pod_set), workload in ended.items():
+            if not workload.of(pod_set):
                 self._line(
                     "finish",
                     workload.name,
-                    pod.pod_set,
-                    count=count,
+                    pod_set,
+                    count=workload.succeeded[pod_set],
                     reason="Succeeded",
                     sentence="its last pod has ended",
                 )
