@@ -82,9 +82,10 @@ def _is_served(api: Api, path: str) -> bool:
 
 def _left(api: Api) -> bool:
     """Whether anything of an earlier run is there. What shows its applications goes a little after them."""
-    paths = [f"/api/v1/pods?labelSelector={LABEL}&limit=1"]
+    paths: list[str] = []
     for tenant in TENANTS:
         paths += [
+            tenant.pods_path,
             tenant.applications_path,
             f"{_SLUICE}/namespaces/{tenant.namespace}/dynamicworkloads",
         ]
