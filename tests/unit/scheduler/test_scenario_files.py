@@ -35,6 +35,14 @@ events:
         ("{name: a}", "{name: a, wieght: 2}", 6, "queues.0.wieght"),
         ("{name: a}", "{name: a, parent: p}", 6, "there is no queue p"),
         ("queues:", "queues: [", 6, "no YAML"),
+        ("{name: a}", "{name: a, reclaim: {grace: 10s}}", 6, "graceSeconds"),
+        ("{name: a}", "{name: a, parent: a}", 6, "a stands below itself"),
+        ("events:", "events:\n  - {at: 0s, setQueue: {name: a, limit: {cpu: lots}}}", 8, "setQueue.limit"),
+        ("events:", "events:\n  - {at: 0s, setQueue: {name: a, wieght: 2}}", 8, "setQueue.wieght"),
+        ("events:", "events:\n  - {at: 0s, setQueue: {name: a, parent: a}}", 8, "stands below itself"),
+        ("at: 0s", "at: .inf", 8, "write for example 10s"),
+        ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, shares: {nobody: 1}}]", 3, "no queue nobody"),
+        ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, admitted: {w: {x: 0}}}]", 3, "there is no"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_field(  # noqa: PLR0917

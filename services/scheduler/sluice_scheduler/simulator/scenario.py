@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Container
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NoReturn, Self
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from sluice.crds import QueueSpec
+from sluice.crds import AccessList, NamespaceBinding, QueueSpec, Reclaim
 from sluice.crds.values import Requests
 
+#: So many of the names that there are, a message tells.
+NAMED: Final = 10
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -23,7 +26,7 @@ class ScenarioError(ValueError):
 
 def duration_ms(text: object) -> int:
     """`1.5s`, `100ms`, `1h30m`; a bare number is seconds."""
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text):
         return round(text * 1000)
     if isinstance(text, str):
         parts = _DURATION.findall(text)
@@ -73,6 +76,26 @@ class Queue(QueueSpec):
 
     name: Name
 
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_every_field(cls, content: object) -> object:
+        """The API server drops what a CRD doesn't know; whoever writes a scenario wants to be told."""
+        for name, part in _QUEUE_PARTS.items():
+            written = content.get(name) if isinstance(content, dict) else None
+            known = {to_camel(field) for field in part.model_fields} | set(part.model_fields)
+            unknown = sorted(set(written) - known) if isinstance(written, dict) else []
+            if unknown:
+                fields = ", ".join(to_camel(field) for field in part.model_fields)
+                raise ValueError(f"{name} has no field {unknown[0]!r}: there are {fields}")
+        return content
+
+
+_QUEUE_PARTS: Final[dict[str, type[BaseModel]]] = {
+    "reclaim": Reclaim,
+    "namespaces": NamespaceBinding,
+    "acl": AccessList,
+}
+
 
 class PodSet(Part):
     name: Name
@@ -100,6 +123,14 @@ class Submit(Part):
     repeat: Positive = 1
     """So many copies, named NAME-0, NAME-1, …, spaced by `every`."""
     every: Time = 0
+
+    @model_validator(mode="after")
+    def _pod_sets_have_names_of_their_own(self) -> Self:
+        names = [each.name for each in self.pod_sets]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two pod sets are called {twice}: rename one")
+        return self
 
 
 class Resize(Part):
@@ -233,14 +264,17 @@ class _Names:
         self._queues = self._unique("queues", [queue.name for queue in scenario.queues])
         self._pools = self._unique("pools", [pool.name for pool in scenario.pools])
         self._pod_sets: dict[str, set[str]] = {}  # by workload
+        self._specs = {queue.name: queue for queue in scenario.queues}
         for index, queue in enumerate(scenario.queues):
-            self._must_be("queue", queue.parent, self._queues, ("queues", index, "parent"))
+            self._check_parent(queue, ("queues", index, "parent"))
         before = 0
         for index, event in enumerate(scenario.events):
             if event.at < before:
                 self._fail(("events", index, "at"), "events stand in order of time")
             before = event.at
             self._check(event, ("events", index))
+        for index, expectation in enumerate(scenario.expect):
+            self._check_expectation(expectation, ("expect", index))
 
     def _check(self, event: Event, place: tuple[Any, ...]) -> None:
         if event.submit:
@@ -256,9 +290,40 @@ class _Names:
                 pod_sets = self._pod_sets[action.workload]
                 self._must_be("pod set", getattr(action, "pod_set", None), pod_sets, (*place, kind, "podSet"))
         if event.set_queue is not None:
-            self._must_be("queue", event.set_queue["name"], self._queues, (*place, "setQueue", "name"))
+            self._check_queue_change(event.set_queue, (*place, "setQueue"))
         if event.set_pool is not None:
             self._must_be("pool", event.set_pool.name, self._pools, (*place, "setPool", "name"))
+
+    def _check_queue_change(self, change: dict[str, Any], place: tuple[Any, ...]) -> None:
+        self._must_be("queue", change["name"], self._queues, (*place, "name"))
+        before = self._specs[change["name"]].model_dump(by_alias=True)
+        try:
+            after = Queue.model_validate({**before, **change})
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            self._fail((*place, *problem["loc"]), problem["msg"].removeprefix("Value error, "))
+        self._specs[after.name] = after
+        self._check_parent(after, (*place, "parent"))
+
+    def _check_parent(self, queue: Queue, place: tuple[Any, ...]) -> None:
+        self._must_be("queue", queue.parent, self._queues, place)
+        passed, above = {queue.name}, queue.parent
+        while above is not None:
+            if above in passed:
+                self._fail(place, f"{queue.name} stands below itself: name a parent that does not")
+            passed.add(above)
+            above = self._specs[above].parent if above in self._specs else None
+
+    def _check_expectation(self, expectation: Expectation, place: tuple[Any, ...]) -> None:
+        for field in ("admitted", "pending"):
+            for workload, counts in getattr(expectation, field).items():
+                self._must_be("workload", workload, self._pod_sets, (*place, field, workload))
+                for pod_set in counts:
+                    where = (*place, field, workload, pod_set)
+                    self._must_be("pod set", pod_set, self._pod_sets[workload], where)
+        for field in ("shares", "usage"):
+            for queue in getattr(expectation, field):
+                self._must_be("queue", queue, self._queues, (*place, field, queue))
 
     def _unique(self, what: str, names: list[str]) -> set[str]:
         for index, name in enumerate(names):
@@ -266,11 +331,13 @@ class _Names:
                 self._fail((what, index, "name"), f"{name} is named twice")
         return set(names)
 
-    def _must_be(self, what: str, name: str | None, known: Container[str], place: tuple[Any, ...]) -> None:
+    def _must_be(self, what: str, name: str | None, known: Collection[str], place: tuple[Any, ...]) -> None:
         if name is not None and name not in known:
-            self._fail(place, f"there is no {what} {name} (yet)")
+            there = sorted(known)
+            some = ", ".join(there[:NAMED]) + (", …" if len(there) > NAMED else "")
+            self._fail(place, f"there is no {what} {name} at this point: there are {some or 'none'}")
 
-    def _fail(self, place: tuple[Any, ...], message: str) -> None:
+    def _fail(self, place: tuple[Any, ...], message: str) -> NoReturn:
         field = ".".join(str(step) for step in place)
         raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {field}: {message}")
 
