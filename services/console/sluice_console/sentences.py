@@ -18,6 +18,7 @@ from sluice.events import (
     RebuildEvent,
     SyncEvent,
     UnmanagedEvent,
+    WorkloadEvent,
 )
 
 from sluice_console import wording
@@ -56,6 +57,19 @@ def _(event: PodEvent) -> str:
     if pod.gated:
         return f"waits behind the gate for {asks}{going}"
     return f"open, {f'on {pod.node}, ' if pod.node else ''}{pod.phase}, holds {asks}{going}"
+
+
+@_says.register
+def _(event: WorkloadEvent) -> str:
+    facts = event.workload
+    if facts.problem:
+        return facts.problem
+    if facts.finished:
+        return f"{facts.kind} that has {'failed' if facts.failed else 'ended'}: it holds and wants nothing"
+    asks = ", ".join(
+        f"{each.count} {each.name} (at least {min(each.min_count, each.count)})" for each in facts.pod_sets
+    )
+    return f"{facts.kind}, {'released' if facts.released else 'held back'}, asks for {asks or 'nothing'}"
 
 
 @_says.register

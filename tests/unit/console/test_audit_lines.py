@@ -10,9 +10,10 @@ from console_records import NOON_MS, admit, lines, pod, received
 from contract.samples import DECISION_SAMPLES, EVENT_SAMPLES
 from sluice.codec import DECISIONS, EVENTS
 from sluice.decisions import Decision
-from sluice.events import Event, OutcomeEvent, TickEvent
+from sluice.events import Event, OutcomeEvent, PodSetFacts, TickEvent, WorkloadEvent, WorkloadFacts
 from sluice.kafka import Received
 from sluice_console.lines import Line, LogLines, merged
+from sluice_console.sentences import sentence_of
 
 
 def words(line: Line) -> str:
@@ -98,3 +99,27 @@ def order(merged_lines: object) -> Sequence[str]:
         f"#{line.seq}" if line.source == "decision" else f"@{line.offset}"
         for line in merged_lines  # type: ignore[attr-defined]
     ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({}, "Job, held back, asks for 3 main (at least 1)"),
+        ({"released": True}, "Job, released, asks for 3 main (at least 1)"),
+        ({"finished": True, "failed": True}, "Job that has failed: it holds and wants nothing"),
+        ({"problem": "spec.parallelism: write 0 or more"}, "spec.parallelism: write 0 or more"),
+    ],
+)
+def test_an_application_says_what_it_asks_for(facts: dict[str, object], sentence: str) -> None:
+    pods = PodSetFacts(name="main", count=3, min_count=1)
+    workload = WorkloadFacts(**{"kind": "Job", "pod_sets": (pods,), "created_ms": 0, **facts})
+    event = WorkloadEvent(
+        time_ms=0,
+        cluster="local",
+        change="ADDED",
+        uid="u",
+        name="j",
+        resource_version=1,
+        workload=workload,
+    )
+    assert sentence_of(event) == sentence
