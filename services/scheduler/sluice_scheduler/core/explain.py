@@ -9,13 +9,12 @@ from sluice.quantities import format_amount
 
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Option
-from sluice_scheduler.core.entities import Pod, Promise, Workload
+from sluice_scheduler.core.entities import Drain, Pod, Workload
 from sluice_scheduler.core.reclaim import is_barred
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
 
-#: A queue's drain is measured over so long, and from no fewer admissions.
-DRAIN_WINDOW_MS: Final = 10 * 60_000
+#: From fewer ends nothing is estimated.
 DRAIN_MIN: Final = 3
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 
@@ -35,7 +34,7 @@ def why(state: State, key: str) -> Answer:
         return _why_in_line(state, claim)
     promise = state.promise_for(key)
     if promise is not None:
-        return _why_promised(state, promise)
+        return _why_promised(state)
     account = state.pods.get(key) or state.workloads.get(key)
     if account is None:
         return Answer(reason="Unknown", sentence=f"{key} is not known here")
@@ -113,12 +112,11 @@ def _left(state: State, dim: tuple[str, str, str]) -> int:
     return min((room.left for room in rooms), default=0)
 
 
-def _why_promised(state: State, promise: Promise) -> Answer:
+def _why_promised(state: State) -> Answer:
     leaving = sum(1 for keys in state.evicting.values() for key in keys if state.pod(key).holds)
     return Answer(
         reason="VictimsLeaving",
         sentence=f"room was made for it: {leaving} evicted pods are still leaving",
-        eta_ms=promise.until_ms,
     )
 
 
@@ -161,16 +159,10 @@ def _why_pod(state: State, pod: Pod) -> Answer:
 
 
 def _eta(state: State, queue: str, position: int) -> int | None:
-    """By the queue's measured drain: admissions of the last minutes, as far as accounts tell of them."""
-    now = state.cell.time_ms
-    recent = [
-        pod.admitted_ms
-        for pod in state.pods
-        if pod.queue == queue and pod.admitted_ms > 0 and now - pod.admitted_ms <= DRAIN_WINDOW_MS
-    ]
-    if len(recent) < DRAIN_MIN or now <= min(recent):
-        return None
-    return now + position * (now - min(recent)) // len(recent)
+    """By how fast its queue's pods have ended in the last minutes; nothing where too few have."""
+    drain = state.drains.get(f"{Drain.kind}/{queue}")
+    ends, in_ms = drain.pace(state.cell.time_ms) if drain is not None else (0, 0)
+    return state.cell.time_ms + position * in_ms // ends if ends >= DRAIN_MIN else None
 
 
 def waiting(state: State, queue: str) -> list[str]:

@@ -20,6 +20,7 @@ from sluice.events import (
 from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.entities import (
     Cluster,
+    Drain,
     Namespace,
     Node,
     Pod,
@@ -142,6 +143,8 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
         return
     if pod is not None:
         state.withdraw(pod)
+        if pod.holds and not after.holds and not pod.evicting:
+            state.count_end(pod)
     state.pods.put(after)
     state.enter(after)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
@@ -171,6 +174,8 @@ def _welcome(state: State, pod: Pod) -> None:
 
 
 def pod_vanished(state: State, pod: Pod) -> None:
+    if pod.holds and not pod.evicting:
+        state.count_end(pod)
     state.withdraw(pod)
     state.pods.drop(pod.key)
     state.kinship.remove(pod)
@@ -252,6 +257,7 @@ def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: st
 def queue_vanished(state: State, queue: Queue) -> None:
     state.queues.drop(queue.key)
     state.reports.discard(f"{Report.kind}/{queue.kind}/{queue.name}")
+    state.drains.discard(f"{Drain.kind}/{queue.name}")
     _rules_changed(state)
 
 

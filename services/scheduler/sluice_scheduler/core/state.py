@@ -17,6 +17,7 @@ from sluice_scheduler.core.claims import Claim, Cost, Part, cost_of, part
 from sluice_scheduler.core.entities import (
     Cell,
     Cluster,
+    Drain,
     Entity,
     History,
     Namespace,
@@ -62,6 +63,7 @@ class State:
         self.reports: Table[Report] = Table(self.changes)
         self.promises: Table[Promise] = Table(self.changes)
         self.histories: Table[History] = Table(self.changes)
+        self.drains: Table[Drain] = Table(self.changes)
         self.workloads: Table[Workload] = Table(self.changes)
         self.pods: Table[Pod] = Table(self.changes)
         tables: tuple[tuple[type[Entity], Table[Any]], ...] = (
@@ -77,6 +79,7 @@ class State:
             (Report, self.reports),
             (Promise, self.promises),
             (History, self.histories),
+            (Drain, self.drains),
             (Workload, self.workloads),
             (Pod, self.pods),
         )
@@ -270,6 +273,12 @@ class State:
         self.assumed[seq] = key
         self.holders.setdefault(pod.queue, set()).add(key)
         self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+
+    def count_end(self, pod: Pod) -> None:
+        """A pod has ended by itself: that much its queue drains."""
+        drain = self.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
+        drain.count(self.cell.time_ms)
+        self.drains.put(drain)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
