@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from cluster_api import Answer, Api, Object, eventually
 from sluice_local import Endpoints
 from sluice_local.kubectl import apply, kubectl
+from sluice_local.stand_ins import stand_in
 
 _PUBLISHED: Final = Path(__file__).resolve().parents[3] / "shared" / "crds"
 
@@ -56,42 +57,6 @@ def _plural(kind: str) -> str:
 
 def _definition(group: str, version: str, kind: str) -> str:
     published = _PUBLISHED / f"{group}_{_plural(kind)}.yaml"
-    return published.read_text() if published.exists() else json.dumps(_open(group, version, kind))
-
-
-def _open(group: str, version: str, kind: str) -> dict[str, Any]:
-    """Whatever is written is kept."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{_plural(kind)}.{group}",
-            # The API server asks for a word where a group ends in k8s.io.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in for tests"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": _plural(kind),
-                "singular": kind.lower(),
-            },
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {"spec": anything, "status": anything},
-                        }
-                    },
-                }
-            ],
-        },
-    }
+    if published.exists():
+        return published.read_text()
+    return json.dumps(stand_in(kind, f"{group}/{version}/{_plural(kind)}"))

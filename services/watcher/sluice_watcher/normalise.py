@@ -35,6 +35,7 @@ from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATI
 from sluice_watcher.applications.asked import gang
 from sluice_watcher.applications.fields import ApplicationError, Fields, count_of
 from sluice_watcher.applications.kinds import leads_to, member_of, read_application
+from sluice_watcher.applications.owners import controller
 from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object, amounts, effective_requests
 
@@ -80,7 +81,8 @@ def _identity(seen: Sighting) -> _Identity:
 def pod(seen: Sighting) -> PodEvent:
     metadata, spec = seen.object["metadata"], seen.object["spec"]
     annotations = metadata.get("annotations") or {}
-    member = member_of(seen.object)
+    owner = controller(seen.object)
+    member = member_of(seen.object, owner)
     facts = PodFacts(
         requests=effective_requests(seen.object),
         created_ms=_milliseconds(metadata["creationTimestamp"]),
@@ -92,11 +94,11 @@ def pod(seen: Sighting) -> PodEvent:
         node_selector=spec.get("nodeSelector") or {},
         phase=seen.object["status"].get("phase", "Pending"),
         deleting="deletionTimestamp" in metadata,
-        owner=leads_to(seen.object),
+        owner=leads_to(owner),
         workload=member.named if member else "",
         pod_set=member.pod_set if member else "",
         group_size=_group_size(annotations),
-        gang=gang(Fields(annotations, "metadata.annotations")),
+        gang=gang(Fields(annotations, "metadata.annotations")) if annotations else None,
     )
     return PodEvent(**_identity(seen), pod=facts)
 

@@ -31,7 +31,7 @@ def identity(seq: int = 7, epoch: Epoch = EPOCH) -> DecisionId:
     return DecisionId(epoch, seq)
 
 
-def _common(seq: int, **changes: Any) -> dict[str, Any]:
+def common(seq: int, **changes: Any) -> dict[str, Any]:
     return {
         "seq": seq,
         "cell": "default",
@@ -45,17 +45,17 @@ def _common(seq: int, **changes: Any) -> dict[str, Any]:
 
 
 def admit(seq: int = 7, **changes: Any) -> Admit:
-    common = _common(seq, **{"name": "pod", "namespace": "team", **changes})
-    return Admit(**{"queue": "team-a", "pool": "main", "node_selector": {"pool": "main"}, **common})
+    fields = common(seq, **{"name": "pod", "namespace": "team", **changes})
+    return Admit(**{"queue": "team-a", "pool": "main", "node_selector": {"pool": "main"}, **fields})
 
 
 def evict(seq: int = 7, *, deadline_ms: int = 1_030_000, **changes: Any) -> Evict:
-    common = _common(seq, **{"name": "pod", "namespace": "team", **changes})
-    return Evict(queue="team-a", deadline_ms=deadline_ms, **common)
+    fields = common(seq, **{"name": "pod", "namespace": "team", **changes})
+    return Evict(queue="team-a", deadline_ms=deadline_ms, **fields)
 
 
 def label(seq: int = 7, *, queue: str = "team-a", **changes: Any) -> LabelNamespace:
-    return LabelNamespace(queue=queue, **_common(seq, **{"name": "team", **changes}))
+    return LabelNamespace(queue=queue, **common(seq, **{"name": "team", **changes}))
 
 
 def report_queue(seq: int = 7, *, usage: dict[str, int] | None = None, **changes: Any) -> ReportQueue:
@@ -69,7 +69,7 @@ def report_queue(seq: int = 7, *, usage: dict[str, int] | None = None, **changes
         pending=2,
         running=1,
         conditions=(Condition(type="Ready", status="True", reason="Fine", message="", since_ms=61_999),),
-        **_common(seq, **{"name": "team-a", **changes}),
+        **common(seq, **{"name": "team-a", **changes}),
     )
 
 
@@ -81,12 +81,12 @@ def report_pool(seq: int = 7, **changes: Any) -> ReportPool:
         reserved={},
         unmanaged={"memory": 2**20},
         conditions=(),
-        **_common(seq, **{"name": "main", **changes}),
+        **common(seq, **{"name": "main", **changes}),
     )
 
 
 def notice(seq: int = 7, **changes: Any) -> Notice:
-    return Notice(about="pod", **_common(seq, **{"name": "pod", "namespace": "team", **changes}))
+    return Notice(about="pod", **common(seq, **{"name": "pod", "namespace": "team", **changes}))
 
 
 def a_cluster() -> FakeCluster:

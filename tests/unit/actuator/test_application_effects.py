@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from decisions_made import identity
+from decisions_made import common, identity
 from fakes.actuated_cluster import FakeCluster, Fault
 from fakes.clock import FakeClock
 from sluice.applications import APPLICATION_KINDS
@@ -34,30 +34,19 @@ QUEUE_JOB = APPLICATION_KINDS["QueueJob"].path("team", "batch")
 MADE = pod_path("team", "batch-2-0")
 
 
-def common(seq: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "seq": seq,
-        "cell": "default",
-        "cluster": "local",
-        "time_ms": 900_000,
-        "reason": "Because",
-        "sentence": "because it is so",
-        "uid": "uid-1",
-        "name": "nightly",
-        "namespace": "team",
-        **changes,
-    }
+def of_nightly(seq: int, **changes: Any) -> dict[str, Any]:
+    return common(seq, **{"name": "nightly", "namespace": "team", **changes})
 
 
 def release(seq: int = 7, kind: str = "Job", *, suspendable: bool = True) -> AdmitWorkload:
     return AdmitWorkload(
-        queue="team", pools={}, reserved={}, application=kind, suspendable=suspendable, **common(seq)
+        queue="team", pools={}, reserved={}, application=kind, suspendable=suspendable, **of_nightly(seq)
     )
 
 
 def suspend(seq: int = 8, kind: str = "Job", *, suspendable: bool = True) -> EvictWorkload:
     return EvictWorkload(
-        queue="team", deadline_ms=0, application=kind, suspendable=suspendable, **common(seq)
+        queue="team", deadline_ms=0, application=kind, suspendable=suspendable, **of_nightly(seq)
     )
 
 
@@ -71,7 +60,7 @@ def create(seq: int = 9) -> CreateWorkload:
         pod_sets=(
             ShownPodSet(name="main", count=3, min_count=1, max_count=3, requests={"cpu": 1500, "pods": 1}),
         ),
-        **common(seq, name="job-nightly-12345"),
+        **of_nightly(seq, name="job-nightly-12345"),
     )
 
 
@@ -83,16 +72,16 @@ def report(seq: int = 10, phase: Any = "Growing") -> ReportWorkload:
         reclaimed={"main": 1},
         why="waits for 1 cpu",
         conditions=(),
-        **common(seq, name="job-nightly-12345"),
+        **of_nightly(seq, name="job-nightly-12345"),
     )
 
 
 def make_pod(seq: int = 11) -> CreatePod:
-    return CreatePod(job="batch", queue="team", index=2, **common(seq, name="batch-2-0", uid="uid-qj"))
+    return CreatePod(job="batch", queue="team", index=2, **of_nightly(seq, name="batch-2-0", uid="uid-qj"))
 
 
 def clean_up(seq: int = 12, about: Any = "pod", **changes: Any) -> Delete:
-    return Delete(about=about, **common(seq, **changes))
+    return Delete(about=about, **of_nightly(seq, **changes))
 
 
 @pytest.fixture
@@ -265,7 +254,7 @@ async def test_a_job_says_how_far_it_is(cluster: FakeCluster) -> None:
         start_ms=900_000,
         end_ms=0,
         conditions=(),
-        **common(13, name="batch", uid="uid-qj"),
+        **of_nightly(13, name="batch", uid="uid-qj"),
     )
     [outcome] = await carry_out(cluster, decision)
     assert outcome.result == "Applied"

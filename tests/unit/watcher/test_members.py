@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from samples_of_objects import pod
 from sluice_watcher.applications.kinds import leads_to, member_of
-from sluice_watcher.applications.owners import Member, Owner
+from sluice_watcher.applications.owners import Member, Owner, controller
 
 
 def owner(kind: str, name: str = "nightly") -> Owner:
@@ -88,6 +88,6 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, str] | None, bool]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_whose_a_pod_is(case: str) -> None:
     body, expected, leads = CASES[case]
-    found = member_of(body)
+    found = member_of(body, controller(body))
     assert found == (Member(pod_set=expected[0], named=expected[1]) if expected else None)
-    assert bool(leads_to(body)) == leads
+    assert bool(leads_to(controller(body))) == leads

@@ -7,9 +7,10 @@ share by weight, and etl's counts twice; what the first one has too much of is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from sluice_local.stand_ins import stand_in
 
 LABEL: Final = "sluice.dev/demo"
 POOL: Final = "default"
@@ -213,42 +214,5 @@ def _requests(cpu: str, memory: str) -> dict[str, Any]:
 
 
 def crd(tenant: Tenant) -> dict[str, Any]:
-    """As little of the kind as the API server needs: any fields, and a status of its own."""
-    group, version, plural = tenant.collection.split("/")
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    suspend: Mapping[str, Any] = {"suspend": {"type": "boolean"}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "labels": {LABEL: "true"},
-            "annotations": (
-                {"api-approved.kubernetes.io": "unapproved, a simulation"} if group.endswith("k8s.io") else {}
-            ),
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": tenant.kind,
-                "listKind": f"{tenant.kind}List",
-                "plural": plural,
-                "singular": tenant.kind.lower(),
-            },
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {"spec": {**anything, "properties": suspend}, "status": anything},
-                        }
-                    },
-                }
-            ],
-        },
-    }
+    suspend = {"suspend": {"type": "boolean"}}
+    return stand_in(tenant.kind, tenant.collection, labels={LABEL: "true"}, spec_properties=suspend)

@@ -323,14 +323,18 @@ class Cluster(Entity):
 
 @dataclass(slots=True, kw_only=True)
 class Report(Entity):
-    """The last status written for a Queue or ResourcePool, to write only what has changed."""
+    """The last status written for an object, to write only what has changed."""
 
     kind: ClassVar[str] = "report"
-    about: str  # `queue/<name>`, `resourcepool/<name>`
+    about: str  # `queue/<name>`, `resourcepool/<name>`, or the key of a workload
     seq: int
     figures: dict[str, Any]
     conditions: tuple[Condition, ...]
     retry: bool = False  # the write failed
+
+    def says(self, figures: dict[str, Any], conditions: tuple[Condition, ...]) -> bool:
+        """Whether a status stands as it was last written: then it is not written again."""
+        return not self.retry and self.figures == figures and self.conditions == conditions
 
     @property
     def key(self) -> str:

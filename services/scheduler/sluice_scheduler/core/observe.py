@@ -144,7 +144,7 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
     if pod is not None:
         state.withdraw(pod)
         if pod.holds and not after.holds and not pod.evicting:
-            state.count_end(pod)
+            state.drained(pod)
     state.pods.put(after)
     state.enter(after)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
@@ -175,7 +175,7 @@ def _welcome(state: State, pod: Pod) -> None:
 
 def pod_vanished(state: State, pod: Pod) -> None:
     if pod.holds and not pod.evicting:
-        state.count_end(pod)
+        state.drained(pod)
     state.withdraw(pod)
     state.pods.drop(pod.key)
     state.kinship.remove(pod)

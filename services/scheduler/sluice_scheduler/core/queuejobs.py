@@ -7,7 +7,7 @@ counted by index: one that has succeeded is done, one that failed or was taken b
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from sluice.decisions import CreatePod
 from sluice.events import OutcomeEvent, WorkloadFacts
@@ -137,12 +137,11 @@ def on_create_pod(state: State, event: OutcomeEvent) -> None:
     state.touch(workload)
 
 
-def _end(state: State, workload: Workload, outcome: str, why: str) -> None:
+def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"], why: str) -> None:
     job = workload.job
     if job.outcome:
         return
-    job.outcome = "Finished" if outcome == "Finished" else "Failed"
-    job.why, job.end_ms = why, state.cell.time_ms
+    job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
     workload.facts = ended(workload, workload.facts)
     state.workloads.put(workload)
     state.touch(workload)

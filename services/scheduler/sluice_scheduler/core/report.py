@@ -44,7 +44,7 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
     turned = {c.type: c for c in last.conditions} if last else {}
     conditions = since(last, fields.pop("conditions"))
     figures = {"generation": about.facts.generation, **fields}
-    if last and not last.retry and last.figures == figures and last.conditions == conditions:
+    if last is not None and last.says(figures, conditions):
         return
     decision = state.decide(
         make,

@@ -126,7 +126,7 @@ def _report(state: State, workload: Workload, app: Application) -> None:
         "reclaimed": reclaimed,
         "why": why,
     }
-    if last and not last.retry and last.figures == shown and last.conditions == conditions:
+    if last is not None and last.says(shown, conditions):
         return
     decision = state.decide(
         ReportWorkload,
@@ -169,7 +169,7 @@ def _report_job(state: State, workload: Workload) -> None:
             condition(state, "Failed", good=False, problem=failed),
         ),
     )
-    if last and not last.retry and last.figures == figures and last.conditions == conditions:
+    if last is not None and last.says(figures, conditions):
         return
     decision = state.decide(
         ReportJob,

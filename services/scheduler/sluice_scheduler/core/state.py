@@ -144,10 +144,6 @@ class State:
         cell.time_ms = max(time_ms, cell.time_ms)
         self.cells.put(cell)
 
-    @property
-    def policy(self) -> Policy:
-        return self.policies[self.config.policy]
-
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live
@@ -274,7 +270,7 @@ class State:
         self.holders.setdefault(pod.queue, set()).add(key)
         self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
 
-    def count_end(self, pod: Pod) -> None:
+    def drained(self, pod: Pod) -> None:
         """A pod has ended by itself: that much its queue drains."""
         drain = self.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
         drain.count(self.cell.time_ms)

@@ -21,7 +21,7 @@ from sluice.vocabulary import (
 from sluice_watcher.applications import by_hand, dask, jobs, queue_jobs, ray, spark, training
 from sluice_watcher.applications.asked import Asked, Part, gang
 from sluice_watcher.applications.fields import ApplicationError, Fields
-from sluice_watcher.applications.owners import Member, controller
+from sluice_watcher.applications.owners import Member, Owner, controller
 from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object
 
@@ -99,18 +99,16 @@ def _facts(part: Part, overheads: Overheads) -> PodSetFacts:
     )
 
 
-def member_of(pod: Object) -> Member | None:
+def member_of(pod: Object, owner: Owner | None) -> Member | None:
     """As what a pod belongs to an application; None: it stands for itself."""
     labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
     if WORKLOAD_LABEL in labels:
         return Member(pod_set=labels.get(POD_SET_LABEL, ""), named=labels[WORKLOAD_LABEL])
     if POD_GROUP_LABEL in labels:
         return Member(pod_set="", named=f"PodGroup/{labels[POD_GROUP_LABEL]}")
-    owner = controller(pod)
     return next((member for each in _MEMBERS if (member := each(labels, owner))), None)
 
 
-def leads_to(pod: Object) -> str:
+def leads_to(owner: Owner | None) -> str:
     """The uid of what controls a pod, if an application may stand behind it."""
-    owner = controller(pod)
     return owner.uid if owner and (owner.kind in APPLICATION_KINDS or owner.kind == "Pod") else ""
