@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from sluice_scheduler.core.policies import Policy
     from sluice_scheduler.core.tree import QueueNode
 
-#: A branch's turn among its siblings: the policy's rank, then who was there first. The lowest is served next.
-Turn = tuple[Any, tuple[int, str], "Branch"]
+#: Whether no guarantee covers what is asked for, then what the policy says.
+Rank = tuple[bool, Any]
+#: A branch's turn among its siblings: by rank, then who was there first. The lowest is served next.
+Turn = tuple[Rank, tuple[int, str], "Branch"]
 #: A blocked leaf by its share if it got the least of what it asks for.
 Hope = tuple[int, tuple[int, str], "Branch"]
 
@@ -170,7 +172,7 @@ class Branch:
         if self.head is None:
             self.turn = None
             return
-        turn = (parent.policy.rank(self, self.head), self.order, self)
+        turn = (self.rank(self.head), self.order, self)
         if self.turn is not None and self.turn[0] == turn[0]:
             return
         if parent.turns and parent.turns[0] is self.turn:  # it has just been served
@@ -178,6 +180,12 @@ class Branch:
         else:
             heapq.heappush(parent.turns, turn)
         self.turn = turn
+
+    def rank(self, claim: Claim) -> Rank:
+        """Where the branch stands with this claim: what a guarantee covers goes before all that the parent's
+        policy may say."""
+        assert self.parent is not None
+        return (not self.covered, self.parent.policy.rank(self, claim))
 
     def first(self) -> Branch | None:
         """The child whose turn it is."""

@@ -210,8 +210,7 @@ class Forest:
             standing = branch.covered
             covered = covered or any(branch.is_covered(option.cost) for option in claim.shape.options[:1])
             branch.covered = covered
-            assert branch.parent is not None
-            ranks += (branch.order, branch.parent.policy.rank(branch, claim))
+            ranks += (branch.order, branch.rank(claim))
             branch.covered = standing
         return tuple(reversed(ranks))
 

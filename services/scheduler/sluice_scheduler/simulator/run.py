@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -17,7 +17,7 @@ from sluice_scheduler.core.reclaim import PATIENCE_MS
 from sluice_scheduler.core.report import dominant_share
 from sluice_scheduler.core.shares import SHARE_ONE
 from sluice_scheduler.installed import installed_policies
-from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
 from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
@@ -62,7 +62,8 @@ class Simulation:
         after_feed: Callable[[SimulatedCell], None] | None = None,
     ) -> None:
         self._scenario = scenario
-        self.cell = SimulatedCell(policies or installed_policies(), policy or scenario.policy)
+        config = replace(CONFIG, policy=policy or scenario.policy, half_life_ms=scenario.half_life)
+        self.cell = SimulatedCell(policies or installed_policies(), config)
         self.world = World()
         self.result = Result()
         self._after_feed = after_feed

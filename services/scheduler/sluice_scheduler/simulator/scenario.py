@@ -190,6 +190,8 @@ class Scenario(Part):
     api_version: Literal["sluice.dev/v1alpha1"]
     kind: Literal["Scenario"]
     policy: str = "drf"
+    half_life: Time = Field(default="1h", gt=0, validate_default=True)
+    """Under policies that look back, after so long a use counts half."""
     pools: Annotated[list[Pool], Field(min_length=1)]
     queues: Annotated[list[Queue], Field(min_length=1)]
     events: list[Event] = []
