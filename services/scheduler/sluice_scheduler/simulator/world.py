@@ -58,6 +58,7 @@ class SimWorkload:
     pods: dict[str, SimPod] = field(default_factory=dict)
     succeeded: dict[str, int] = field(default_factory=dict)
     created: int = 0  # pods ever
+    ended: bool = False
 
     def of(self, pod_set: str) -> list[SimPod]:
         return [pod for pod in self.pods.values() if pod.pod_set == pod_set]
@@ -180,7 +181,7 @@ class World:
         workload = self.workloads[name]
         for pod in list(workload.pods.values()):
             self._delete_pod(pod)
-        self._tell_workload(workload, "DELETED")
+        self._end_workload(workload)
 
     def succeed(self, ending: Ending) -> list[SimPod]:
         return self._end(ending, self.finish_pod)
@@ -202,7 +203,11 @@ class World:
         self._change_pod(pod, phase="Succeeded")
         self._delete_pod(pod)
         if not workload.pods:
-            self._tell_workload(workload, "DELETED")
+            self._end_workload(workload)
+
+    def _end_workload(self, workload: SimWorkload) -> None:
+        workload.ended = True
+        self._tell_workload(workload, "DELETED")
 
     def _fail_pod(self, pod: SimPod) -> None:
         self._change_pod(pod, phase="Failed")
