@@ -133,7 +133,7 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
 
 def _is_contested(leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
-    if any(other is not leaf for room in rooms for gate in room.needs for other in gate.leaves):
+    if any(other is not leaf for room in rooms for fit in room.needs for other in fit.leaves):
         return True
     behind = (other for other in leaf.line if other.place > claim.place)
     return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from sluice.values import Resources
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Dim, Part
-from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.rooms import Bound
 from sluice_scheduler.core.state import State
 
@@ -84,7 +84,7 @@ class FairFigures:
         for branch, amount in water_fill(asking, offered).items():
             self.given.setdefault(branch, {})[dim] = amount
             if amount:
-                add_resources(self.shares.setdefault(branch, {}), {_key(dim): amount})
+                add(self.shares.setdefault(branch, {}), [(_key(dim), amount)])
             if branch.children:
                 self._fill(branch.children, dim, wanted, amount)
             else:
@@ -102,7 +102,7 @@ class FairFigures:
     def _ask(self, leaf: Branch, key: str, amount: int) -> None:
         if amount:
             for branch in leaf.path:
-                add_resources(self.demand.setdefault(branch, {}), {key: amount})
+                add(self.demand.setdefault(branch, {}), [(key, amount)])
 
 
 def water_fill(asking: list[Asking], amount: int) -> dict[Branch, int]:

@@ -100,7 +100,5 @@ def _with_memory(state: State) -> list[Branch]:
     return [
         branch
         for branch in siblings
-        if branch.parent is not None
-        and branch.parent.queue is not branch.queue
-        and branch.parent.policy.looks_back
+        if branch.parent is not None and not branch.is_implicit and branch.parent.policy.looks_back
     ]

@@ -159,6 +159,11 @@ class State:
         self.decided.append(decision)
         return decision
 
+    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
+        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
+        return self.decide(make, cluster=account.cluster, **named)
+
     def take_decisions(self) -> list[Decision]:
         decided, self.decided = self.decided, []
         return decided
