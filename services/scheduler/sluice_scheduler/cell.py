@@ -222,6 +222,7 @@ class CellOwner:
             kinds=(*KINDS, *map(listed_as, sorted(self._settings.applications))),
             policy=self._settings.policy,
             core_version=CORE_VERSION,
+            half_life_ms=self._settings.half_life_seconds * 1000,
         )
 
     def _now(self) -> dict[str, Any]:

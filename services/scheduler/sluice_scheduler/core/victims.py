@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.applications import Application, minimum_of
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Cost, Dim
@@ -33,6 +35,9 @@ class Unit:
     def is_whole(self) -> bool:
         """A gang that goes whole, or not at all."""
         return self.application is not None and not self.growth
+
+    def touches(self, dims: tuple[Dim, ...]) -> bool:
+        return any(dim in dims for dim, _ in self.cost)
 
 
 def units_of(state: State, leaf: Branch) -> list[Unit]:
@@ -74,7 +79,9 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
     if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
         priority = workload.priority if workload else max(pod.facts.priority for pod in everybody)
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
-        units.append(Unit(leaf, everybody, _sum(costs), priority, admitted_ms, app))
+        cost: dict[Dim, int] = {}
+        add(cost, chain.from_iterable(costs))
+        units.append(Unit(leaf, everybody, tuple(cost.items()), priority, admitted_ms, app))
     return units
 
 
@@ -91,11 +98,3 @@ def _drivers_last(app: Application) -> list[str]:
         {each.name for each in app.workload.facts.pod_sets if each.max_count == 1} if app.workload else ()
     )
     return sorted(app.books, key=lambda name: (name in single, name))
-
-
-def _sum(costs: list[Cost]) -> Cost:
-    sums: dict[Dim, int] = {}
-    for cost in costs:
-        for dim, amount in cost:
-            sums[dim] = sums.get(dim, 0) + amount
-    return tuple(sums.items())
