@@ -11,8 +11,11 @@ _LONGEST: Final = 4
 
 
 class Pace:
-    """A batch costs the broker, and everybody behind it, as much for one record as for dozens. One record after
-    another is handed on soon; while batch after batch brings many, it pays to wait for those behind them."""
+    """A batch costs the broker, and everybody behind it, as much for one record as for dozens.
+
+    One record after another is handed on soon; while batch after batch brings many, it pays to wait for those
+    behind them.
+    """
 
     def __init__(self, least_s: float, *, full: float = math.inf) -> None:
         self._least_s = least_s
