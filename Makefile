@@ -65,7 +65,7 @@ test: setup ## Run every test, on a real Kafka, Redis and API server
 
 .PHONY: test-unit
 test-unit: setup ## Run what needs no server: seconds
-	@$(BIN)/pytest tests -m "not integration and not e2e and not slow"
+	@$(BIN)/pytest tests -m "not integration and not e2e and not slow" --hypothesis-profile quick
 
 .PHONY: lint
 lint: setup ## ruff, mypy --strict, the layers, and whether generated files are fresh

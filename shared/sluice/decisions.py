@@ -231,6 +231,7 @@ class ReportWorkload(ObjectDecision):
 
     type: ClassVar[str] = "reportworkload"
     generation: int
+    resource_version: int = 0  # at which it was last seen, which saves reading it first; 0: unknown
     phase: WorkloadPhase
     pod_sets: tuple[GrantedPods, ...]
     reclaimed: dict[str, int]  # pods by pod set that have succeeded and will not be replaced

@@ -70,7 +70,6 @@ async def prepare(client: Client) -> None:
                 "parent": f"cohort-{cohort}",
                 "guaranteed": {"cpu": "20"},
                 "limit": {"cpu": "120"},
-                "preemption": "lowerPriority",
                 "namespaces": {"names": [name]},
             }
             await client.create_object(f"{API}/queues", meta("Queue", name, spec))

@@ -293,6 +293,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         uid=_UID,
         namespace="team-a",
         generation=3,
+        resource_version=4711,
         phase="Growing",
         pod_sets=(GrantedPods(name="small", desired=10, admitted=3, running=2, taken=1),),
         reclaimed={"small": 1},

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -19,16 +18,23 @@ ONE, TWO = Epoch(1, 5), Epoch(1, 12)
 CONFIG = CellConfig(cell="c", clusters=("earth",), kinds=(), policy="drf", core_version=1)
 
 
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    server = Redis(str(tmp_path_factory.mktemp("redis") / "redis.rdb"))
+    yield server
+    server.shutdown()  # takes seconds
+
+
 @pytest.fixture(params=["memory", "redis"])
-async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ledger]:
+async def ledger(request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     if request.param == "memory":
         yield MemoryLedger()
         return
-    server = Redis(str(tmp_path / "redis.rdb"))
+    server = request.getfixturevalue("redis")
+    server.flushall()
     found = RedisLedger(f"unix://{server.socket_file}")
     yield found
     await found.close()
-    server.shutdown()
 
 
 async def begun(ledger: Ledger) -> None:

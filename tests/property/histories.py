@@ -24,9 +24,6 @@ GROUP: Final = "group"
 PLAIN: Final = "plain"
 
 SETTINGS = settings(
-    max_examples=150,
-    deadline=None,
-    print_blob=True,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.function_scoped_fixture,

@@ -114,7 +114,7 @@ def test_the_order_of_hashes_leaves_no_trace() -> None:
     """Histories of chance, decided by processes that hash strings in different ways."""
     histories: list[dict[str, Any]] = []
 
-    @settings(SETTINGS, max_examples=60, database=None)
+    @settings(SETTINGS, max_examples=settings.default.max_examples // 3, database=None)
     @given(contents(policies=POLICIES, busy=True))
     def collect(content: dict[str, Any]) -> None:
         histories.append(content)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
 
-SETTINGS = settings(max_examples=150, deadline=None, print_blob=True)
 RESOURCES = ("cpu", "memory", "gpu")
 
 
@@ -84,7 +83,6 @@ def divisions(draw: Any) -> list[Tenant]:
     ]
 
 
-@SETTINGS
 @given(divisions())
 def test_sharing_is_no_worse_than_an_equal_part_of_the_cluster(tenants: list[Tenant]) -> None:
     largest = max(max(tenant.task.values()) for tenant in tenants)
@@ -94,7 +92,6 @@ def test_sharing_is_no_worse_than_an_equal_part_of_the_cluster(tenants: list[Ten
         assert share >= (1 - largest) / len(tenants) - largest
 
 
-@SETTINGS
 @given(divisions())
 def test_nobody_would_swap_what_he_holds_for_another_s(tenants: list[Tenant]) -> None:
     for tenant in tenants:

@@ -64,9 +64,10 @@ def create(seq: int = 9) -> CreateWorkload:
     )
 
 
-def report(seq: int = 10, phase: Any = "Growing") -> ReportWorkload:
+def report(seq: int = 10, phase: Any = "Growing", version: int = 0) -> ReportWorkload:
     return ReportWorkload(
         generation=1,
+        resource_version=version,
         phase=phase,
         pod_sets=(GrantedPods(name="main", desired=3, admitted=2, running=1, taken=0),),
         reclaimed={"main": 1},
@@ -204,6 +205,18 @@ async def test_its_status_takes_one_write_and_goes_on_from_its_creation(cluster:
 async def test_the_status_of_a_workload_that_somebody_deleted_is_gone(cluster: FakeCluster) -> None:
     [outcome] = await carry_out(cluster, report())
     assert outcome.result == "Gone"
+
+
+@pytest.mark.parametrize(("age", "calls"), [(0, 1), (1, 3)])
+async def test_the_version_at_which_a_workload_was_seen_saves_reading_it_if_it_still_stands(
+    cluster: FakeCluster, age: int, calls: int
+) -> None:
+    shown = cluster.put(SHOWN, {"metadata": {"uid": "uid-dw"}, "spec": {"application": {"uid": "uid-1"}}})
+    seen = int(shown["metadata"]["resourceVersion"]) - age
+    [outcome] = await carry_out(cluster, report(version=seen))
+    assert outcome.result == "Applied"
+    assert len(cluster.calls) == calls  # a write that fails, a look, and a write
+    assert cluster.objects[SHOWN]["status"]["phase"] == "Growing"
 
 
 async def test_a_pod_of_a_queue_job_is_made_from_its_template(cluster: FakeCluster) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sluice.kafka import Position
 from sluice_actuator.progress import Progress
@@ -24,7 +24,6 @@ def test_the_note_is_the_end_of_outcomes_when_the_first_unanswered_was_read() ->
     assert progress.position == Position(102, "7")
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(st.data())
 def test_in_any_order(data: st.DataObject) -> None:
     """A model of the two topics: outcomes get offsets as they are appended, one after the other."""

@@ -78,6 +78,8 @@ class ReportEffect:
         self._versions = versions
         self._path = _path_of(decision)
         self._key = f"{decision.kind}/{decision.uid}"
+        if isinstance(decision, ReportWorkload) and decision.resource_version:
+            versions.setdefault(self._key, str(decision.resource_version))
         self.blind = self._key in versions
 
     async def write(self, now_ms: int) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
@@ -21,6 +22,8 @@ from sluice_scheduler.core.tree import QueueNode
 
 #: So many pods, or sentences, a condition's message names.
 NAMED: Final = 3
+#: Statuses of Queues at one tick at the most: a thousand that change would be all that the API server does.
+TOLD_MAX: Final = 20
 
 
 def report(state: State) -> None:
@@ -30,22 +33,32 @@ def report(state: State) -> None:
     state.report_due = False
     fair = FairFigures(state)
     pods = _pods_by_queue(state)
-    for queue in sorted((q for q in state.queues if q.cluster == state.home), key=lambda q: q.name):
+    told = 0
+    for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
         node = state.tree.get(queue.name)
+        if node is not None and told == TOLD_MAX:
+            state.report_due = True
+            break
         if node is not None:
-            _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
+            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
     for pool in sorted((p for p in state.pools if p.cluster == state.home), key=lambda p: p.name):
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
 
-def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> None:
+def _last_told(state: State, queue: Queue) -> tuple[int, str]:
+    """Whose status is the oldest comes first."""
+    last = state.reports.get(f"{Report.kind}/{queue.kind}/{queue.name}")
+    return (last.seq if last is not None else 0, queue.name)
+
+
+def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> bool:
     """Decide to write a status, unless it is what was last written; conditions keep the time they turned."""
     last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
     turned = {c.type: c for c in last.conditions} if last else {}
     conditions = since(last, fields.pop("conditions"))
     figures = {"generation": about.facts.generation, **fields}
     if last is not None and last.says(figures, conditions):
-        return
+        return False
     decision = state.decide(
         make,
         cluster=about.cluster,
@@ -59,6 +72,7 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
     state.reports.put(
         Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
     )
+    return True
 
 
 def _news(

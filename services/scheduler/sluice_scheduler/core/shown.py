@@ -6,6 +6,7 @@ creation is never shown as pending: its release and one status are all that is w
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -30,21 +31,33 @@ from sluice_scheduler.core.state import State
 JOB_REPORT: Final = "/job"
 #: Of an object's name in the name of another.
 _NAME_MAX: Final = 200
+#: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
+#: it is need the API server more.
+WAITING_TOLD_MAX: Final = 20
 
 
 def show(state: State) -> None:
     untold, state.untold = state.untold, {}
-    for key in sorted(untold):
-        workload = state.workloads.get(key)
-        if workload is None or controlled(state, workload):
-            continue
-        if not state.is_live(workload.cluster):
-            state.untold[key] = None
+    there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
+    found = [workload for workload in there if not controlled(state, workload)]
+    live = [workload for workload in found if state.is_live(workload.cluster)]
+    waiting = [workload for workload in live if not workload.admitted and not workload.facts.finished]
+    waiting.sort(key=partial(_last_told, state))
+    later = {workload.key for workload in waiting[WAITING_TOLD_MAX:]}
+    for workload in found:
+        if workload.key in later or not state.is_live(workload.cluster):
+            state.untold[workload.key] = None
             continue
         if workload.facts.job is not None:
             _report_job(state, workload)
         _create(state, workload)
         _report(state, workload, state.applications[workload.place])
+
+
+def _last_told(state: State, workload: Workload) -> tuple[int, str]:
+    """Whose status is the oldest comes first."""
+    last = state.reports.get(f"{Report.kind}/{workload.key}")
+    return (last.seq if last is not None else 0, workload.key)
 
 
 def show_release(state: State) -> None:
@@ -131,6 +144,7 @@ def _report(state: State, workload: Workload, app: Application) -> None:
         workload,
         name=workload.shown,
         generation=workload.facts.generation,
+        resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
         phase=phase,
         pod_sets=sets,
         reclaimed=reclaimed,
