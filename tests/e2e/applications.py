@@ -7,6 +7,9 @@ from cluster_api import Object, made
 from operators import crds
 from sluice.applications import APPLICATION_KINDS, BY_HAND
 
+#: A kind that was not installed is looked for every 30 s.
+FIRST_SEEN_S = 90
+
 
 class Applications:
     """Applications of one kind in one tenant's namespace."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from applications import Applications
+from applications import FIRST_SEEN_S, Applications
 from cluster import Tenants, is_gated, node, observed, pool, queue
 from cluster_api import Api, Object, eventually, made
 from operators import crds
@@ -18,9 +18,6 @@ from operators.spark_operator import SparkOperator, spark_application
 from sluice_local import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-#: A kind that was not installed is looked for every 30 s.
-FIRST_SEEN_S = 90
 
 
 @pytest.fixture(scope="module", autouse=True)
