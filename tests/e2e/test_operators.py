@@ -11,7 +11,7 @@ from applications import FIRST_SEEN_S, Applications
 from cluster import Tenants, is_gated, node, observed, pool, queue
 from cluster_api import Api, Object, eventually, made
 from operators import crds
-from operators.dask_operator import DaskOperator, dask_cluster
+from operators.dask_operator import DaskOperator, dask_cluster, dask_job
 from operators.ray_operator import RayOperator, cluster_spec, ray_cluster, ray_job
 from operators.simulated import controlled_by
 from operators.spark_operator import SparkOperator, spark_application
@@ -32,7 +32,7 @@ def cluster(running: Stack, tenants: Tenants) -> Iterator[Tenants]:
     tenants.settle("a")
     yield tenants
     api = Api(running.endpoints)
-    for kind in ("SparkApplication", "RayJob", "RayCluster", "DaskCluster"):
+    for kind in ("SparkApplication", "RayJob", "RayCluster", "DaskJob", "DaskCluster"):
         api.delete(Applications(tenants, "a", kind).path)
 
 
@@ -219,3 +219,59 @@ class TestDask:
             eventually(lambda: apps.granted("second") == {"scheduler": (1, 1), "worker": (1, 1)}, seconds=90)
             gives_all_back(cluster, apps, "second")
             assert observer.peak["cpu"] == 3000
+            assert observer.born_open == set()
+
+    def test_a_cluster_grows_in_part_and_shrinks(self, running: Stack, cluster: Tenants) -> None:
+        """Each worker has a Deployment of its own, so growth is more Deployments."""
+        cluster.provide(node("n", cpu="4"))
+        apps = Applications(cluster, "a", "DaskCluster")
+        with (
+            observed(running.endpoints, "a") as observer,
+            DaskOperator(running.endpoints, "a") as operator,
+        ):
+            apps.create(dask_cluster("notebook", workers=1))
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (1, 1)},
+                seconds=FIRST_SEEN_S,
+            )
+            operator.scale("notebook", workers=5)
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (3, 5)}, seconds=30
+            )
+            assert apps.phase("notebook") == "Growing"
+            operator.scale("notebook", workers=1)
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (1, 1)}, seconds=60
+            )
+            eventually(lambda: cpu_used(cluster) == "2", seconds=30)
+            gives_all_back(cluster, apps, "notebook")
+            assert observer.peak["cpu"] == 4000
+
+    def test_a_job_waits_whole_with_its_cluster_and_ends_with_it(
+        self, running: Stack, cluster: Tenants
+    ) -> None:
+        """Of three pods at least: its runner, its cluster's scheduler and a worker."""
+        cluster.provide(node("n", cpu="4"))
+        jobs = Applications(cluster, "a", "DaskJob")
+        blocker = Applications(cluster, "a", "DaskCluster")
+        whole = {"runner": (1, 1), "scheduler": (1, 1), "worker": (2, 2)}
+        with observed(running.endpoints, "a") as observer, DaskOperator(running.endpoints, "a"):
+            blocker.create(dask_cluster("other", workers=1))
+            eventually(lambda: blocker.phase("other") == "Running", seconds=FIRST_SEEN_S)
+            jobs.create(dask_job("report", workers=2))
+            eventually(lambda: jobs.phase("report") == "Pending", seconds=FIRST_SEEN_S)
+            eventually(lambda: len(cluster.pods("a")) == 6, seconds=30)
+            assert "waits for 3 cpu" in jobs.status("report")["reason"]
+            assert all(is_gated(p) for p in cluster.pods("a") if p["metadata"]["name"].startswith("report"))
+            blocker.delete("other")
+            eventually(lambda: jobs.granted("report") == whole, seconds=90)
+            assert cpu_used(cluster) == "4"
+            assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["DaskJob"]
+            path = "/api/v1/namespaces/a/pods/report-runner/status"
+            eventually(lambda: jobs.get("report")["status"]["jobStatus"] == "Running", seconds=30)
+            made(cluster.api.merge(path, {"status": {"phase": "Succeeded"}}))
+            eventually(lambda: jobs.phase("report") == "Finished", seconds=60)
+            eventually(lambda: nothing_is_held(cluster), seconds=60)
+            gives_all_back(cluster, jobs, "report")
+            assert observer.peak["cpu"] == 4000
+            assert observer.born_open == set()
