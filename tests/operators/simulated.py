@@ -16,11 +16,11 @@ from cluster_api import Answer, Api, Object, made
 from sluice.applications import APPLICATION_KINDS
 from sluice_local import Endpoints
 
-LOOK_EVERY_S = 0.2
-
 
 class Operator:
     """Runs while it is entered."""
+
+    look_every_s = 0.2
 
     def __init__(self, endpoints: Endpoints, namespace: str) -> None:
         self.api = Api(endpoints)
@@ -44,7 +44,7 @@ class Operator:
             raise self._error
 
     def _run(self) -> None:
-        while not self._stop.wait(LOOK_EVERY_S):
+        while not self._stop.wait(self.look_every_s):
             try:
                 self.reconcile()
             except (OSError, HTTPException):
