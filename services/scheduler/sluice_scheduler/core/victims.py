@@ -68,9 +68,12 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
         costs += [pod_cost(pod) for pod in pods]
         costs += [book.cost] * book.reserved
         minimum = minima.get(name, 0) if workload else app.group_size
-        for pod in pods[minimum:]:
-            priority = workload.priority if workload else pod.facts.priority
-            units.append(Unit(leaf, [pod], pod_cost(pod), priority, pod.admitted_ms, app, growth=True))
+        size = app.replica_size(name)
+        for first in range(minimum, len(pods), size):
+            replica = pods[first : first + size]
+            priority = workload.priority if workload else replica[0].facts.priority
+            cost = _sum([pod_cost(pod) for pod in replica])
+            units.append(Unit(leaf, replica, cost, priority, replica[-1].admitted_ms, app, growth=True))
     if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
         priority = workload.priority if workload else max(pod.facts.priority for pod in everybody)
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
