@@ -172,6 +172,28 @@ class TestRay:
             assert observer.peak["cpu"] == 6500
             assert observer.born_open == set()
 
+    def test_replicas_of_two_hosts_grow_whole_and_it_is_shown_where_they_wait(
+        self, running: Stack, cluster: Tenants
+    ) -> None:
+        """There is room for one more pod, and none for one more replica."""
+        cluster.provide(node("n", cpu="6500m"))
+        apps = Applications(cluster, "a", "RayCluster")
+        with (
+            observed(running.endpoints, "a") as observer,
+            RayOperator(running.endpoints, "a") as operator,
+        ):
+            apps.create(ray_cluster("ray", cluster_spec(("big", 1, 1, 9), scales=True, hosts=2)))
+            eventually(lambda: apps.granted("ray") == {"head": (1, 1), "big": (2, 2)}, seconds=FIRST_SEEN_S)
+            assert apps.shown("ray")["spec"]["applicationSpec"]["workerGroupSpecs"][0]["numOfHosts"] == 2
+            assert "queuePosition" not in apps.status("ray")
+            operator.scale("ray", big=4)
+            eventually(lambda: apps.granted("ray") == {"head": (1, 1), "big": (4, 8)}, seconds=60)
+            assert "waits for 2 cpu" in apps.status("ray")["reason"]
+            assert apps.status("ray")["queuePosition"] == 1
+            eventually(lambda: cpu_used(cluster) == "5.5", seconds=30)
+            gives_all_back(cluster, apps, "ray")
+            assert observer.peak["cpu"] == 5500
+
     def test_what_a_job_controls_is_charged_to_the_job(self, running: Stack, cluster: Tenants) -> None:
         cluster.provide(node("n", cpu="4"))
         jobs = Applications(cluster, "a", "RayJob")

@@ -244,6 +244,24 @@ def test_and_one_that_does_not_is_gone_and_so_is_what_waits_for_it() -> None:
     assert cell.held() == 0
 
 
+def test_one_that_died_before_any_executor_ran_is_found_out_when_the_first_is_let_in() -> None:
+    """Until then it can not be told from one that waits; and what waits holds nothing."""
+    cell = Applications(cpu=2000)
+    cell.pods("other", requests={"cpu": 2000})
+    cell.pass_seconds(1)
+    cell.pods(*(f"e{number}" for number in range(5)), workload="SparkDriver/one", pod_set="executor")
+    cell.pass_seconds(600)
+    assert cell.held() == 2000
+    assert cell.open == {"other"}
+    cell.become("Succeeded", "other")
+    assert cell.open == {"e0", "e1"}
+    cell.become("Failed", "e0", "e1")
+    cell.pass_seconds(62)
+    assert cell.there == {"other", "e0", "e1"}
+    assert cell.held() == 0
+    assert cell.shown("one", of="SparkDriver-team-one").phase == "Finished"
+
+
 def test_a_failed_pod_of_a_job_leaves_its_share_to_the_one_that_replaces_it() -> None:
     cell = Applications("team", "other", cpu=4000)
     cell.queue("team", reclaim={"enabled": False})
