@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from applications import FIRST_SEEN_S, Applications
-from cluster import Tenants, is_gated, node, observed, pool, queue
-from cluster_api import Api, Object, eventually, made
+from applications import FIRST_SEEN_S, Applications, one_queue
+from cluster import Tenants, is_gated, node, observed
+from cluster_api import Object, eventually, made
 from operators import crds
 from operators.dask_operator import DaskOperator, dask_cluster, dask_job
 from operators.ray_operator import RayOperator, cluster_spec, ray_cluster, ray_job
@@ -26,14 +26,11 @@ def kinds(running: Stack) -> None:
 
 
 @pytest.fixture
-def cluster(running: Stack, tenants: Tenants) -> Iterator[Tenants]:
-    """One queue, `a`; whether the quota held is for each test to look at."""
-    tenants.provide(pool(), queue("a"))
-    tenants.settle("a")
-    yield tenants
-    api = Api(running.endpoints)
-    for kind in ("SparkApplication", "RayJob", "RayCluster", "DaskJob", "DaskCluster"):
-        api.delete(Applications(tenants, "a", kind).path)
+def cluster(tenants: Tenants) -> Iterator[Tenants]:
+    """Whether the quota held is for each test to look at."""
+    kinds = ("SparkApplication", "RayJob", "RayCluster", "DaskJob", "DaskCluster")
+    with one_queue(tenants, *kinds) as cluster:
+        yield cluster
 
 
 def nothing_is_held(tenants: Tenants) -> bool:

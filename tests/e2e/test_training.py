@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from applications import FIRST_SEEN_S, Applications
-from cluster import Tenants, is_gated, node, observed, pod, pool, queue
-from cluster_api import Api, eventually, made
+from applications import FIRST_SEEN_S, Applications, one_queue
+from cluster import Tenants, is_gated, node, observed, pod, queue
+from cluster_api import eventually, made
 from operators.training_operator import provide, training_job, training_operator
 from sluice_local import Stack
 
@@ -22,13 +22,9 @@ def operator(running: Stack) -> Iterator[None]:
 
 
 @pytest.fixture
-def cluster(running: Stack, tenants: Tenants) -> Iterator[Tenants]:
-    tenants.provide(pool(), queue("a"))
-    tenants.settle("a")
-    yield tenants
-    api = Api(running.endpoints)
-    for kind in ("PyTorchJob", "TFJob"):
-        api.delete(Applications(tenants, "a", kind).path)
+def cluster(tenants: Tenants) -> Iterator[Tenants]:
+    with one_queue(tenants, "PyTorchJob", "TFJob") as cluster:
+        yield cluster
 
 
 def succeed(tenants: Tenants, job: str) -> None:

@@ -191,13 +191,21 @@ def _eta(state: State, queue: str, position: int) -> int | None:
     return state.cell.time_ms + position * in_ms // ends if ends >= DRAIN_MIN else None
 
 
-def standings(state: State, queue: str) -> dict[str, Standing]:
-    """Of each claim in a queue's line, by its key."""
-    in_line = sorted(state.forest.leaves[queue].line, key=lambda claim: claim.place)
-    return {
-        claim.key: Standing(position=position, eta_ms=_eta(state, queue, position))
-        for position, claim in enumerate(in_line, start=1)
-    }
+class Lines:
+    """Where claims stand in their queues: worked out once for all that is told at a time."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._positions: dict[str, dict[str, int]] = {}  # by queue and claim
+
+    def standing(self, claim: Claim | None) -> Standing:
+        if claim is None:
+            return Standing()
+        if claim.line not in self._positions:
+            line = sorted(self._state.forest.leaves[claim.line].line, key=lambda each: each.place)
+            self._positions[claim.line] = {each.key: at for at, each in enumerate(line, start=1)}
+        position = self._positions[claim.line][claim.key]
+        return Standing(position=position, eta_ms=_eta(self._state, claim.line, position))
 
 
 def waiting(state: State, queue: str) -> list[str]:

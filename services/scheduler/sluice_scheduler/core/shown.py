@@ -23,7 +23,7 @@ from sluice_scheduler.core.applications import Application, reclaimable
 from sluice_scheduler.core.claims import Claim
 from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Report, Workload
-from sluice_scheduler.core.explain import Standing, standings, why_short
+from sluice_scheduler.core.explain import Lines, why_short
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State
 
@@ -31,21 +31,6 @@ from sluice_scheduler.core.state import State
 JOB_REPORT: Final = "/job"
 #: Of an object's name in the name of another.
 _NAME_MAX: Final = 200
-
-
-class Lines:
-    """Where claims stand in their queues: worked out once for all that is told at a time."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._queues: dict[str, dict[str, Standing]] = {}
-
-    def standing(self, claim: Claim | None) -> Standing:
-        if claim is None:
-            return Standing()
-        if claim.line not in self._queues:
-            self._queues[claim.line] = standings(self._state, claim.line)
-        return self._queues[claim.line][claim.key]
 
 
 def show(state: State) -> None:
