@@ -7,7 +7,7 @@ replay under another epoch gives the same bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from sluice.applications import BY_HAND
 from sluice.values import Resources
@@ -125,6 +125,7 @@ class CreateWorkload(ObjectDecision):
     priority: int
     priority_class: str
     pod_sets: tuple[ShownPodSet, ...]
+    application_spec: dict[str, Any] = field(default_factory=dict)  # what of its spec that was read from
 
     @property
     def kind(self) -> str:
@@ -237,6 +238,8 @@ class ReportWorkload(ObjectDecision):
     reclaimed: dict[str, int]  # pods by pod set that have succeeded and will not be replaced
     why: str  # it waits, or was taken back; empty: neither
     conditions: tuple[Condition, ...]
+    position: int | None = None  # in its queue, from 1; None: nothing of it stands in line
+    eta_ms: int | None = None  # when it is expected to be served; None: nothing to go by
 
     @property
     def kind(self) -> str:

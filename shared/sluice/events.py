@@ -10,7 +10,7 @@ same moment comes right behind it (several changes read at once, the body of a S
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from sluice.applications import BY_HAND, listed_as
 from sluice.values import NamespaceSelector, Resources
@@ -118,6 +118,7 @@ class PodSetFacts:
     succeeded: int = 0  # pods that have, as far as the application counts them itself
     requests: Resources = field(default_factory=dict)
     node_selector: dict[str, str] = field(default_factory=dict)
+    replica_size: int = 1  # so many pods are one replica: none of them is of use without the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +152,7 @@ class WorkloadFacts:
     gang: Gang | None = None
     job: JobFacts | None = None  # of a QueueJob, whose pods Sluice makes itself
     replaces_failed: bool = False  # a failed pod keeps its share for the one that replaces it
+    application_spec: dict[str, Any] = field(default_factory=dict)  # what of its spec all this was read from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +192,7 @@ class NamespaceEvent(ObjectEvent):
 class PriorityClassEvent(ObjectEvent):
     type: ClassVar[str] = "priorityclass"
     value: int
+    global_default: bool = False  # of applications that name none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,6 +135,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
                     succeeded=4,
                     requests={"cpu": 1500},
                     node_selector={"pool": "gpu"},
+                    replica_size=2,
                 ),
             ),
             created_ms=_NOW_MS - 2000,
@@ -154,6 +155,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             gang=Gang(deadline_ms=60_000, hard=False),
             replaces_failed=True,
             job=JobFacts(restart_limit=2, backoff_limit=6, backoff_ms=10_000),
+            application_spec={"workerGroupSpecs": [{"groupName": "executor", "replicas": 10}]},
         ),
     ),
     NodeEvent(
@@ -165,7 +167,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
     NamespaceEvent(
         **_object("team-a"), managed=True, queue="team-a", labels={"sluice.dev/managed": "true", "team": "a"}
     ),
-    PriorityClassEvent(**_object("high", change="DELETED"), value=-5),
+    PriorityClassEvent(**_object("high", change="DELETED"), value=-5, global_default=True),
     QueueEvent(
         **_object("team-a"),
         queue=QueueFacts(
@@ -286,6 +288,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
                 name="small", count=3, min_count=1, max_count=10, requests={"cpu": 1500, "memory": 2**30}
             ),
         ),
+        application_spec={"workerGroupSpecs": [{"groupName": "small", "replicas": 3}]},
     ),
     ReportWorkload(
         **_decision(53, "Growing", "RayCluster/ray: growing, granted 3 of 10 small"),
@@ -307,6 +310,8 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
                 since_ms=_NOW_MS,
             ),
         ),
+        position=4,
+        eta_ms=_NOW_MS + 90_000,
     ),
     CreatePod(
         **_decision(55, "Wanted", "Pod 2 of job nightly, attempt 1"),

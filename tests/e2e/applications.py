@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from cluster import TERMINAL, Tenants, is_gated
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster import TERMINAL, Tenants, is_gated, pool, queue
 from cluster_api import Object, made
 from operators import crds
 from sluice.applications import APPLICATION_KINDS, BY_HAND
+
+#: A kind that was not installed is looked for every 30 s.
+FIRST_SEEN_S = 90
+
+
+@contextmanager
+def one_queue(tenants: Tenants, *kinds: str) -> Iterator[Tenants]:
+    """`a`, over a pool to which a test adds nodes; applications of these kinds are deleted in the end."""
+    tenants.provide(pool(), queue("a"))
+    tenants.settle("a")
+    yield tenants
+    for kind in kinds:
+        tenants.api.delete(Applications(tenants, "a", kind).path)
 
 
 class Applications:

@@ -1,4 +1,6 @@
-"""Fifty applications grow, shrink, fail and finish at random, while parts of the product are killed."""
+"""Fifty applications grow, shrink, fail and finish at random, for minutes, while parts of the product are
+killed. SparkApplications and RayClusters run under simulated operators.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from http.client import HTTPException
 from typing import Any
 
@@ -13,47 +16,84 @@ import pytest
 from audit import Audit
 from cluster import Tenants, is_gated, node, observed, pod, pool, queue
 from cluster_api import Object, eventually
-from sluice_local import Stack
+from operators import crds
+from operators.ray_operator import RayOperator, cluster_spec, ray_cluster
+from operators.simulated import Operator
+from operators.spark_operator import SparkOperator, spark_application
+from sluice_local import Endpoints, Stack
 from test_jobs import ended, job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 TENANTS = ("ant", "bee", "cat")
 APPLICATIONS = 50
+LASTS_S = 180
+#: Between two disturbances: life is no faster on a faster machine.
+PACE_S = 0.25
 CAPACITY_MILLI = 12_000
 VICTIMS = ("scheduler", "watcher", "actuator", "kafka", "redis")
 DYNAMIC_WORKLOADS = "/apis/sluice.dev/v1alpha1/namespaces/{}/dynamicworkloads"
 
 
+class Operators:
+    """Those of one tenant's namespace."""
+
+    def __init__(self, endpoints: Endpoints, namespace: str) -> None:
+        self.spark = SparkOperator(endpoints, namespace)
+        self.ray = RayOperator(endpoints, namespace)
+
+    @property
+    def all(self) -> tuple[Operator, ...]:
+        return self.spark, self.ray
+
+
 class Churn:
     """What tenants and their operators do. Whatever got no answer is tried again, as controllers do it."""
 
-    def __init__(self, tenants: Tenants, seed: float) -> None:
+    def __init__(self, tenants: Tenants, operators: dict[str, Operators], rng: random.Random) -> None:
         self._api = tenants.api
         self._tenants = tenants
-        self._rng = random.Random(seed)
+        self._operators = operators
+        self._rng = rng
+        self._clusters: list[tuple[Operator, str, str]] = []  # SparkApplications and RayClusters: kind, name
         self._drivers: list[tuple[str, str]] = []  # Spark: namespace and name
         self._executors = 0
         self._objects: list[tuple[str, str]] = []  # collection, name
-        self.done: list[str] = []
 
-    def create_one(self, number: int) -> None:
-        namespace = self._rng.choice(TENANTS)
-        make = self._rng.choice((self._job, self._queue_job, self._spark))
-        make(namespace, f"a{number}")
-
-    def disturb(self) -> None:
-        """Somebody grows, shrinks, fails or goes."""
-        self._rng.choice((self._grow_spark, self._shrink_spark, self._resize_job, self._fail_a_pod))()
-        if self._rng.random() < 0.1 and self._objects:
-            collection, name = self._objects.pop(self._rng.randrange(len(self._objects)))
-            self._try(lambda: self._api.delete(f"{collection}/{name}?propagationPolicy=Background"), 404)
-        if self._rng.random() < 0.1 and self._drivers:
-            self._end_driver(self._drivers.pop(0))
-
-    def end_all(self) -> None:
+    def live(self) -> None:
+        """Applications come one by one, and meanwhile something happens to those that are there."""
+        began = time.monotonic()
+        for number in range(APPLICATIONS):
+            self._create_one(number)
+            while time.monotonic() < began + (number + 1) * LASTS_S / APPLICATIONS:
+                self._disturb()
+                time.sleep(PACE_S)
         while self._drivers:
             self._end_driver(self._drivers.pop())
+        while self._clusters:
+            self._delete(*self._path_of(self._clusters.pop()))
+
+    def _create_one(self, number: int) -> None:
+        namespace = self._rng.choice(TENANTS)
+        kinds = (self._job, self._queue_job, self._spark, self._spark_application, self._ray_cluster)
+        self._rng.choice(kinds)(namespace, f"a{number}")
+
+    def _disturb(self) -> None:
+        """Somebody grows, shrinks, fails or goes."""
+        happenings = (
+            self._grow_spark,
+            self._shrink_spark,
+            self._resize_job,
+            self._resize_cluster,
+            self._fail_a_pod,
+        )
+        self._rng.choice(happenings)()
+        if self._rng.random() < 0.03 and self._objects:
+            self._delete(*self._objects.pop(self._rng.randrange(len(self._objects))))
+        if self._rng.random() < 0.03 and self._drivers:
+            self._end_driver(self._drivers.pop(0))
+        if self._rng.random() < 0.03 and self._clusters:
+            self._end_cluster(self._clusters.pop(0))
 
     def unfinished(self) -> list[str]:
         """Jobs of either kind that have not ended: after a failure their controllers pause for a while."""
@@ -103,6 +143,49 @@ class Churn:
             patch = {"spec": {"parallelism": self._rng.randint(1, 5)}}
             self._try(lambda: self._api.merge(f"{collection}/{name}", patch), 404)
 
+    # ---- applications with an operator
+
+    def _spark_application(self, namespace: str, name: str) -> None:
+        least = self._rng.randint(1, 3)
+        self._under(
+            self._operators[namespace].spark, spark_application(name, minExecutors=least, maxExecutors=8)
+        )
+
+    def _ray_cluster(self, namespace: str, name: str) -> None:
+        spec = cluster_spec(("small", 1, self._rng.randint(1, 3), 6), ("big", 0, 0, 4), scales=True)
+        self._under(self._operators[namespace].ray, ray_cluster(name, spec))
+
+    def _under(self, operator: Operator, obj: Object) -> None:
+        kind, name = obj["kind"], obj["metadata"]["name"]
+        self._try(lambda: self._api.create(operator.path(kind), obj), 409)
+        self._clusters.append((operator, kind, name))
+
+    def _resize_cluster(self) -> None:
+        """Its driver wants more or fewer executors, or its autoscaler more of one group, fewer of another."""
+        if not self._clusters:
+            return
+        operator, _, name = self._rng.choice(self._clusters)
+        if isinstance(operator, SparkOperator):
+            operator.want(name, self._rng.randint(1, 8))
+        elif isinstance(operator, RayOperator):
+            operator.scale(name, small=self._rng.randint(1, 6), big=self._rng.randint(0, 4))
+
+    def _end_cluster(self, cluster: tuple[Operator, str, str]) -> None:
+        """It is deleted; or, if it is a SparkApplication, its driver comes to its end before."""
+        operator, _, name = cluster
+        path = f"/api/v1/namespaces/{operator.namespace}/pods/{name}-driver"
+        phase = self._rng.choice(("Succeeded", "Failed", "deleted"))
+        driver = self._try(lambda: self._api.get(path), 404)
+        if phase != "deleted" and driver.ok and driver.body["status"].get("phase") == "Running":
+            self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": phase}}), 404)
+        else:
+            self._delete(*self._path_of(cluster))
+
+    @staticmethod
+    def _path_of(cluster: tuple[Operator, str, str]) -> tuple[str, str]:
+        operator, kind, name = cluster
+        return operator.path(kind), name
+
     # ---- Spark without an operator: a driver that is a pod, and what it asks for
 
     def _spark(self, namespace: str, name: str) -> None:
@@ -140,15 +223,9 @@ class Churn:
             self._delete_pod(found.body)
             return
         self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": "Failed"}}), 404)
-        owned = [
-            p
-            for p in self._pods(lambda p: p["metadata"]["name"].startswith(f"{name}-exec-"))
-            if not is_gated(p)
-            for p in self._pods(lambda p: p["metadata"]["name"].startswith(f"{name}-exec-"))
-            if not is_gated(p)
-        ]
-        for obj in owned:  # they end when they lose their driver
-            self._delete_pod(obj)
+        for obj in self._pods(lambda p: p["metadata"]["name"].startswith(f"{name}-exec-")):
+            if not is_gated(obj):  # they end when they lose their driver
+                self._delete_pod(obj)
 
     # ----
 
@@ -170,6 +247,9 @@ class Churn:
             answer = self._try(lambda n=namespace: self._api.get(f"/api/v1/namespaces/{n}/pods"))
             found += [p for p in answer.body["items"] if which(p)]
         return found
+
+    def _delete(self, collection: str, name: str) -> None:
+        self._try(lambda: self._api.delete(f"{collection}/{name}?propagationPolicy=Background"), 404)
 
     def _delete_pod(self, obj: Object) -> None:
         metadata = obj["metadata"]
@@ -199,28 +279,30 @@ class Churn:
 def test_fifty_applications_and_everything_that_can_happen_to_them(
     tenants: Tenants, running: Stack, audit: Audit, rng: random.Random
 ) -> None:
+    crds.install(running.endpoints)
     tenants.provide(pool(), *(node(f"n{i}", cpu="4") for i in range(3)), *map(queue, TENANTS))
     tenants.settle(*TENANTS)
-    churn = Churn(tenants, seed := rng.random())
-    print(f"churn seed {seed}")
+    operators = {tenant: Operators(running.endpoints, tenant) for tenant in TENANTS}
+    print(f"churn seed {(seed := rng.random())}")
+    churn = Churn(tenants, operators, random.Random(seed))
     trouble: list[BaseException] = []
 
     def live() -> None:
         try:
-            for number in range(APPLICATIONS):
-                churn.create_one(number)
-                for _ in range(4):
-                    churn.disturb()
-            churn.end_all()
+            churn.live()
         except BaseException as error:
             trouble.append(error)
 
-    with observed(running.endpoints, *TENANTS) as seen:
+    with ExitStack() as stack:
+        seen = stack.enter_context(observed(running.endpoints, *TENANTS))
+        for operator in (each for tenant in operators.values() for each in tenant.all):
+            operator.look_every_s = 1  # there are six of them
+            stack.enter_context(operator)
         life = threading.Thread(target=live)
         life.start()
-        for victim in rng.sample(VICTIMS, len(VICTIMS)):
+        for victim in 2 * rng.sample(VICTIMS, len(VICTIMS)):
             opened = len(seen.opened)
-            seen.wait_for(lambda s, o=opened: len(s.opened) > o + 5 or not life.is_alive(), seconds=120)
+            seen.wait_for(lambda s, o=opened: len(s.opened) > o + 10 or not life.is_alive(), seconds=LASTS_S)
             running.kill(victim)
             running.start(victim)
         life.join()

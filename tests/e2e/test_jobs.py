@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from applications import Applications
+from audit import Audit
 from cluster import Tenants, node, observed, pod, pool, queue
 from cluster_api import Object, eventually, made
+from sluice.events import PriorityClassEvent
 from sluice_local import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -50,6 +52,28 @@ def test_a_job_is_suspended_admitted_and_shown(tenants: Tenants) -> None:
     eventually(lambda: ended(jobs.get("j")), seconds=60)
     eventually(lambda: jobs.phase("j") == "Finished", seconds=30)
     eventually(lambda: tenants.queue_status("a").get("usage") == {}, seconds=30)
+
+
+def test_one_that_names_no_priority_class_has_that_of_the_clusters_default(
+    tenants: Tenants, audit: Audit
+) -> None:
+    tenants.provide(pool(), node("n", cpu="4"), queue("a"))
+    tenants.settle("a")
+    jobs = jobs_of(tenants, "a")
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    made(jobs.api.create(path, {"metadata": {"name": "usual"}, "value": 700, "globalDefault": True}))
+    try:
+        eventually(
+            lambda: any(isinstance(e, PriorityClassEvent) and e.name == "usual" for e in audit.events())
+        )
+        jobs.create(job("j", parallelism=1, completions=1, run_for=""))
+        shown = eventually(lambda: jobs.shown("j"), seconds=30)
+        assert shown["spec"]["priority"] == 700
+        assert shown["spec"]["applicationSpec"]["parallelism"] == 1
+        eventually(lambda: len(tenants.pods("a")) == 1, seconds=30)
+        assert tenants.pods("a")[0]["spec"]["priority"] == 700
+    finally:
+        jobs.api.delete(f"{path}/usual")
 
 
 def test_what_somebody_else_releases_is_set_back(tenants: Tenants) -> None:

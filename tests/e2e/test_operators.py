@@ -7,20 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from applications import Applications
-from cluster import Tenants, is_gated, node, observed, pool, queue
-from cluster_api import Api, Object, eventually, made
+from applications import FIRST_SEEN_S, Applications, one_queue
+from cluster import Tenants, is_gated, node, observed
+from cluster_api import Object, eventually, made
 from operators import crds
-from operators.dask_operator import DaskOperator, dask_cluster
+from operators.dask_operator import DaskOperator, dask_cluster, dask_job
 from operators.ray_operator import RayOperator, cluster_spec, ray_cluster, ray_job
 from operators.simulated import controlled_by
 from operators.spark_operator import SparkOperator, spark_application
 from sluice_local import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-#: A kind that was not installed is looked for every 30 s.
-FIRST_SEEN_S = 90
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,14 +26,11 @@ def kinds(running: Stack) -> None:
 
 
 @pytest.fixture
-def cluster(running: Stack, tenants: Tenants) -> Iterator[Tenants]:
-    """One queue, `a`; whether the quota held is for each test to look at."""
-    tenants.provide(pool(), queue("a"))
-    tenants.settle("a")
-    yield tenants
-    api = Api(running.endpoints)
-    for kind in ("SparkApplication", "RayJob", "RayCluster", "DaskCluster"):
-        api.delete(Applications(tenants, "a", kind).path)
+def cluster(tenants: Tenants) -> Iterator[Tenants]:
+    """Whether the quota held is for each test to look at."""
+    kinds = ("SparkApplication", "RayJob", "RayCluster", "DaskJob", "DaskCluster")
+    with one_queue(tenants, *kinds) as cluster:
+        yield cluster
 
 
 def nothing_is_held(tenants: Tenants) -> bool:
@@ -175,6 +169,28 @@ class TestRay:
             assert observer.peak["cpu"] == 6500
             assert observer.born_open == set()
 
+    def test_replicas_of_two_hosts_grow_whole_and_it_is_shown_where_they_wait(
+        self, running: Stack, cluster: Tenants
+    ) -> None:
+        """There is room for one more pod, and none for one more replica."""
+        cluster.provide(node("n", cpu="6500m"))
+        apps = Applications(cluster, "a", "RayCluster")
+        with (
+            observed(running.endpoints, "a") as observer,
+            RayOperator(running.endpoints, "a") as operator,
+        ):
+            apps.create(ray_cluster("ray", cluster_spec(("big", 1, 1, 9), scales=True, hosts=2)))
+            eventually(lambda: apps.granted("ray") == {"head": (1, 1), "big": (2, 2)}, seconds=FIRST_SEEN_S)
+            assert apps.shown("ray")["spec"]["applicationSpec"]["workerGroupSpecs"][0]["numOfHosts"] == 2
+            assert "queuePosition" not in apps.status("ray")
+            operator.scale("ray", big=4)
+            eventually(lambda: apps.granted("ray") == {"head": (1, 1), "big": (4, 8)}, seconds=60)
+            assert "waits for 2 cpu" in apps.status("ray")["reason"]
+            assert apps.status("ray")["queuePosition"] == 1
+            eventually(lambda: cpu_used(cluster) == "5.5", seconds=30)
+            gives_all_back(cluster, apps, "ray")
+            assert observer.peak["cpu"] == 5500
+
     def test_what_a_job_controls_is_charged_to_the_job(self, running: Stack, cluster: Tenants) -> None:
         cluster.provide(node("n", cpu="4"))
         jobs = Applications(cluster, "a", "RayJob")
@@ -222,3 +238,59 @@ class TestDask:
             eventually(lambda: apps.granted("second") == {"scheduler": (1, 1), "worker": (1, 1)}, seconds=90)
             gives_all_back(cluster, apps, "second")
             assert observer.peak["cpu"] == 3000
+            assert observer.born_open == set()
+
+    def test_a_cluster_grows_in_part_and_shrinks(self, running: Stack, cluster: Tenants) -> None:
+        """Each worker has a Deployment of its own, so growth is more Deployments."""
+        cluster.provide(node("n", cpu="4"))
+        apps = Applications(cluster, "a", "DaskCluster")
+        with (
+            observed(running.endpoints, "a") as observer,
+            DaskOperator(running.endpoints, "a") as operator,
+        ):
+            apps.create(dask_cluster("notebook", workers=1))
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (1, 1)},
+                seconds=FIRST_SEEN_S,
+            )
+            operator.scale("notebook", workers=5)
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (3, 5)}, seconds=30
+            )
+            assert apps.phase("notebook") == "Growing"
+            operator.scale("notebook", workers=1)
+            eventually(
+                lambda: apps.granted("notebook") == {"scheduler": (1, 1), "worker": (1, 1)}, seconds=60
+            )
+            eventually(lambda: cpu_used(cluster) == "2", seconds=30)
+            gives_all_back(cluster, apps, "notebook")
+            assert observer.peak["cpu"] == 4000
+
+    def test_a_job_waits_whole_with_its_cluster_and_ends_with_it(
+        self, running: Stack, cluster: Tenants
+    ) -> None:
+        """Of three pods at least: its runner, its cluster's scheduler and a worker."""
+        cluster.provide(node("n", cpu="4"))
+        jobs = Applications(cluster, "a", "DaskJob")
+        blocker = Applications(cluster, "a", "DaskCluster")
+        whole = {"runner": (1, 1), "scheduler": (1, 1), "worker": (2, 2)}
+        with observed(running.endpoints, "a") as observer, DaskOperator(running.endpoints, "a"):
+            blocker.create(dask_cluster("other", workers=1))
+            eventually(lambda: blocker.phase("other") == "Running", seconds=FIRST_SEEN_S)
+            jobs.create(dask_job("report", workers=2))
+            eventually(lambda: jobs.phase("report") == "Pending", seconds=FIRST_SEEN_S)
+            eventually(lambda: len(cluster.pods("a")) == 6, seconds=30)
+            assert "waits for 3 cpu" in jobs.status("report")["reason"]
+            assert all(is_gated(p) for p in cluster.pods("a") if p["metadata"]["name"].startswith("report"))
+            blocker.delete("other")
+            eventually(lambda: jobs.granted("report") == whole, seconds=90)
+            assert cpu_used(cluster) == "4"
+            assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["DaskJob"]
+            path = "/api/v1/namespaces/a/pods/report-runner/status"
+            eventually(lambda: jobs.get("report")["status"]["jobStatus"] == "Running", seconds=30)
+            made(cluster.api.merge(path, {"status": {"phase": "Succeeded"}}))
+            eventually(lambda: jobs.phase("report") == "Finished", seconds=60)
+            eventually(lambda: nothing_is_held(cluster), seconds=60)
+            gives_all_back(cluster, jobs, "report")
+            assert observer.peak["cpu"] == 4000
+            assert observer.born_open == set()

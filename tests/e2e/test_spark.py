@@ -173,6 +173,28 @@ class TestARealDriver:
         eventually(lambda: nothing_is_held(tenants, "a"), seconds=30)
         eventually(lambda: apps.phase(name) == "Finished", seconds=30)
 
+    def test_one_that_was_killed_before_any_executor_ran_is_found_out_by_the_first(
+        self, running: Stack, tenants: Tenants, tmp_path: Path
+    ) -> None:
+        tenants.provide(pool(), node("n", cpu="1"), queue("a"))
+        tenants.settle("a")
+        made(tenants.submit("a", pod("other", cpu="1")))
+        eventually(lambda: tenants.phases("a")["other"] == "Running", seconds=30)
+        token = spark.identity(tenants.api, "a")
+        with spark.driver(
+            running.endpoints, "a", tmp_path, token=token, spark_dynamicAllocation_maxExecutors="3"
+        ) as driver:
+            driver.ask_for(3)
+            eventually(lambda: len(waiting(tenants, "a")) == 3, seconds=90)
+            driver.kill()
+        tenants.delete("a", "other")
+        eventually(lambda: len(up(tenants, "a")) == 1, seconds=60)
+        for each in up(tenants, "a"):
+            fail(tenants, each)
+        eventually(lambda: waiting(tenants, "a") == [], seconds=120)
+        assert len(executors(tenants, "a")) == 1
+        eventually(lambda: nothing_is_held(tenants, "a"), seconds=30)
+
 
 # ---- cluster mode: a driver in a pod
 

@@ -116,6 +116,12 @@ def eventually(condition: Callable[[], Any], *, seconds: float = 15) -> Any:
     return value
 
 
+def account_token(api: Api, namespace: str, account: str) -> str:
+    """With which somebody is a service account for an hour."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    return str(made(api.create(path, {"spec": {"expirationSeconds": 3600}}))["status"]["token"])
+
+
 @contextmanager
 def namespace(api: Api, labels: Mapping[str, str]) -> Iterator[str]:
     """A namespace of its own, ready for pods."""

@@ -38,17 +38,21 @@ def install(endpoints: Endpoints) -> None:
     kubectl(
         f"--kubeconfig={endpoints.kubeconfig}", "wait", "--for=condition=Established", "--timeout=60s", *names
     )
+    api = Api(endpoints)
+    for group, version, kind in KINDS:
+        path = f"/apis/{group}/{version}/{_plural(kind)}"
+        eventually(lambda path=path: api.get(path).ok, seconds=60)
 
 
 def create(api: Api, path: str, obj: Object) -> Answer:
     """The answer, once policies know the kind: for up to half a minute after its definition was made, the API
-    server answers 503 in place of applying them.
+    server answers 503 in place of applying them, and 429 while it takes up the definition itself.
     """
     return cast(Answer, eventually(lambda: _unless_unavailable(api.create(path, obj)), seconds=60))
 
 
 def _unless_unavailable(answer: Answer) -> Answer | None:
-    return None if answer.status == 503 else answer
+    return None if answer.status in (429, 503) else answer
 
 
 def _plural(kind: str) -> str:

@@ -1,15 +1,16 @@
 """KubeRay and its autoscaler, simulated.
 
-Imitated: a RayCluster's head and workers, which it controls, and their labels; suspension deletes them; the
-autoscaler's container beside the head; a RayJob's RayCluster and, once its pods run, the Job that submits
-to it, both controlled by the RayJob; `jobDeploymentStatus`. Not imitated: services, health checks, retries,
-and why the autoscaler wants another number of workers: a test says how many.
+Imitated: a RayCluster's head and workers, which it controls, and their labels; it replaces those that have
+ended; suspension deletes them; the autoscaler's container beside the head; a RayJob's RayCluster and, once
+its pods run, the Job that submits to it, both controlled by the RayJob; `jobDeploymentStatus`. Not imitated:
+services, health checks, retries, and why the autoscaler wants other numbers of workers: a test says how many.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
 
+from cluster import TERMINAL
 from cluster_api import Object, made
 from operators.simulated import Operator, controlled_by
 
@@ -99,7 +100,8 @@ class RayOperator(Operator):
             for number in range(pods):
                 of = group["groupName"]
                 wanted[f"{name}-{of}-{number}"] = ("worker", of, group["template"]["spec"])
-        for each in there.keys() - wanted.keys():
+        ended = {name for name, each in there.items() if each["status"]["phase"] in TERMINAL}
+        for each in ended | (there.keys() - wanted.keys()):
             self.delete_pod(each)
         for each in wanted.keys() - there.keys():
             kind, of, template = wanted[each]

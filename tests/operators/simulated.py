@@ -16,18 +16,16 @@ from cluster_api import Answer, Api, Object, made
 from sluice.applications import APPLICATION_KINDS
 from sluice_local import Endpoints
 
-LOOK_EVERY_S = 0.2
-
 
 class Operator:
     """Runs while it is entered."""
 
-    #: Whether its pods say that it is the application which controls them.
-    controls = True
+    look_every_s = 0.2
 
     def __init__(self, endpoints: Endpoints, namespace: str) -> None:
         self.api = Api(endpoints)
         self.namespace = namespace
+        self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._error: Exception | None = None
@@ -46,7 +44,7 @@ class Operator:
             raise self._error
 
     def _run(self) -> None:
-        while not self._stop.wait(LOOK_EVERY_S):
+        while not self._stop.wait(self.look_every_s):
             try:
                 self.reconcile()
             except (OSError, HTTPException):
@@ -69,25 +67,32 @@ class Operator:
             if "deletionTimestamp" not in item["metadata"]
         ]
 
-    def pods(self, owner: Object) -> dict[str, Object]:
-        """What an object controls, by name."""
-        items = made(self.api.get(f"/api/v1/namespaces/{self.namespace}/pods"))["items"]
+    def owned(self, path: str, owner: Object) -> dict[str, Object]:
+        """What an object controls of those at a path, by name."""
         return {
             each["metadata"]["name"]: each
-            for each in items
+            for each in made(self.api.get(path))["items"]
             if any(o["uid"] == owner["metadata"]["uid"] for o in each["metadata"].get("ownerReferences", ()))
         }
 
+    def pods(self, owner: Object) -> dict[str, Object]:
+        return self.owned(self._pods, owner)
+
+    def create(self, path: str, obj: Object) -> None:
+        _unless(self.api.create(path, obj), 409)
+
+    def delete(self, path: str) -> None:
+        _unless(self.api.delete(path), 404)
+
     def create_pod(self, owner: Object, name: str, template: Object, **labels: str) -> None:
-        reference = {**controlled_by(owner), "controller": self.controls}
         obj = {
-            "metadata": {"name": name, "labels": labels, "ownerReferences": [reference]},
+            "metadata": {"name": name, "labels": labels, "ownerReferences": [controlled_by(owner)]},
             "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, **template},
         }
-        _unless(self.api.create(f"/api/v1/namespaces/{self.namespace}/pods", obj), 409)
+        self.create(self._pods, obj)
 
     def delete_pod(self, name: str) -> None:
-        _unless(self.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{name}"), 404)
+        self.delete(f"{self._pods}/{name}")
 
     def write_status(self, obj: Object, status: Object) -> None:
         """If it says something new."""

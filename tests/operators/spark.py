@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_api import Api, eventually, made
+from cluster_api import Api, account_token, eventually, made
 from sluice_local import Endpoints, build, paths, tools
 from sluice_local.build import Command, Progress, Say, recipe_hash
 
@@ -101,8 +101,7 @@ def identity(api: Api, namespace: str) -> str:
             {"metadata": {"name": "spark"}, "roleRef": role, "subjects": [subject]},
         )
     )
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/spark/token"
-    return str(made(api.create(path, {"spec": {"expirationSeconds": 3600}}))["status"]["token"])
+    return account_token(api, namespace, "spark")
 
 
 @contextmanager

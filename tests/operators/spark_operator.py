@@ -1,13 +1,14 @@
 """The Spark operator and the drivers that it starts, simulated.
 
 Imitated: a SparkApplication that is not suspended gets a driver pod, which it controls; the driver's pod
-controls its executors; their labels; suspension deletes all of them; `status.applicationState`. Not
-imitated: spark-submit, retries, services, ConfigMaps, and why a driver wants more executors: a test says
-how many.
+controls its executors; their labels; suspension deletes all of them; executors that run end with their
+driver, gated ones stay; `status.applicationState`. Not imitated: spark-submit, retries, services, ConfigMaps,
+and why a driver wants more executors: a test says how many.
 """
 
 from __future__ import annotations
 
+from cluster import TERMINAL, is_gated
 from cluster_api import Object
 from operators.simulated import Operator
 
@@ -72,6 +73,10 @@ class SparkOperator(Operator):
             state = {"Running": "RUNNING", "Succeeded": "COMPLETED", "Failed": "FAILED"}.get(phase, state)
             if phase == "Running":
                 self._drive(app, driver)
+            elif phase in TERMINAL:
+                for name, each in self.pods(driver).items():
+                    if not is_gated(each):
+                        self.delete_pod(name)
         if state:
             status = {"applicationState": {"state": state}, "driverInfo": {"podName": driver_name}}
             self.write_status(app, status)
@@ -85,9 +90,7 @@ class SparkOperator(Operator):
         )
         wanted = self._wanted.get(app["metadata"]["name"], initial)
         there = {
-            name: each
-            for name, each in self.pods(driver).items()
-            if each["status"]["phase"] not in ("Succeeded", "Failed")
+            name: each for name, each in self.pods(driver).items() if each["status"]["phase"] not in TERMINAL
         }
         for _ in range(wanted - len(there)):
             uid = app["metadata"]["uid"]

@@ -106,12 +106,13 @@ def recipe_hash(*files: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GoBinary:
-    """A program built from a Go module under `go/`, whose go.mod and go.sum pin all that goes into it."""
+    """A program built from a Go module of the recipes: its go.mod and go.sum pin all that goes into it."""
 
     name: str
     module: str
     package: str
     takes: str
+    recipes: Path = paths.RECIPES / "go"
 
     @property
     def path(self) -> Path:
@@ -120,7 +121,7 @@ class GoBinary:
 
     @property
     def _folder(self) -> Path:
-        return paths.RECIPES / "go" / self.module
+        return self.recipes / self.module
 
     def build(self, target: Path, progress: Progress) -> None:
         go = tools.GO.find()

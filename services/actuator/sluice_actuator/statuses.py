@@ -56,6 +56,8 @@ def status_of(decision: Report, identity: DecisionId) -> dict[str, Any]:
             reclaimed_pod_set_pods=[
                 PodSetCount(name=name, count=count) for name, count in decision.reclaimed.items()
             ],
+            queue_position=decision.position,
+            eta=None if decision.eta_ms is None else rfc3339(decision.eta_ms),
             reason=decision.why or None,
         )
     elif isinstance(decision, ReportJob):

@@ -165,7 +165,8 @@ def runtime_class(seen: Sighting) -> RuntimeClassSeen:
 
 
 def priority_class(seen: Sighting) -> PriorityClassEvent:
-    return PriorityClassEvent(**_identity(seen), value=seen.object["value"])
+    is_default = bool(seen.object.get("globalDefault"))
+    return PriorityClassEvent(**_identity(seen), value=seen.object["value"], global_default=is_default)
 
 
 def queue(seen: Sighting) -> QueueEvent:

@@ -89,7 +89,8 @@ class DynamicWorkloadSpec(Model):
     application_spec: Annotated[
         dict[str, Any], Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
     ] = {}
-    """A copy of those fields of the application's spec that decide how much it asks for."""
+    """A copy of those fields of the application's spec that decide how much it asks for, as they were when it
+    was first seen; empty where they take more than 4 KiB."""
     pod_sets: Annotated[
         list[PodSet],
         Field(
@@ -148,9 +149,10 @@ class DynamicWorkloadStatus(Status):
     """Pods that have succeeded and will not be replaced, whose share is given back. Never falls while
     admitted."""
     queue_position: int | None = None
-    """Claims before this one in its queue."""
+    """Where it, or the next of its pods, stood in its queue when this status was written, from 1. Its moving
+    up is no reason to write another: `sluice explain` has the current one."""
     eta: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
-    """When it is expected to be served."""
+    """When it was then expected to be served, by how fast its queue's pods end; absent: nothing to go by."""
     reason: str | None = None
     """Why it waits or was taken back, in a sentence."""
 

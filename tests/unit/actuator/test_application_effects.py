@@ -60,6 +60,7 @@ def create(seq: int = 9) -> CreateWorkload:
         pod_sets=(
             ShownPodSet(name="main", count=3, min_count=1, max_count=3, requests={"cpu": 1500, "pods": 1}),
         ),
+        application_spec={"parallelism": 3},
         **of_nightly(seq, name="job-nightly-12345"),
     )
 
@@ -73,6 +74,8 @@ def report(seq: int = 10, phase: Any = "Growing", version: int = 0) -> ReportWor
         reclaimed={"main": 1},
         why="waits for 1 cpu",
         conditions=(),
+        position=4,
+        eta_ms=90_000,
         **of_nightly(seq, name="job-nightly-12345"),
     )
 
@@ -178,6 +181,7 @@ async def test_the_workload_that_shows_an_application_is_controlled_by_it(cluste
     assert shown["spec"]["podSets"] == [
         {"name": "main", "count": 3, "minCount": 1, "maxCount": 3, "requests": {"cpu": "1.5"}}
     ]
+    assert shown["spec"]["applicationSpec"] == {"parallelism": 3}
 
 
 async def test_a_workload_of_something_else_by_that_name_is_a_conflict(cluster: FakeCluster) -> None:
@@ -192,6 +196,7 @@ async def test_its_status_takes_one_write_and_goes_on_from_its_creation(cluster:
     assert len(cluster.calls) == 2
     status = cluster.objects[SHOWN]["status"]
     assert (status["phase"], status["reason"]) == ("Growing", "waits for 1 cpu")
+    assert (status["queuePosition"], status["eta"]) == (4, "1970-01-01T00:01:30Z")
     assert status["podSets"][0] == {
         "name": "main",
         "desired": 3,

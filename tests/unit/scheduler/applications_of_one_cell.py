@@ -172,11 +172,12 @@ class Applications(OneCell):
         """cpu that the books say is held, reservations included."""
         return int(self.figures(queue)["usage"].get("default/cpu", 0))
 
-    def shown(self, name: str) -> ReportWorkload:
-        """The last status of its DynamicWorkload."""
+    def shown(self, name: str, *, of: str = "") -> ReportWorkload:
+        """The last status of its DynamicWorkload; `of` is its application's uid where it is no object."""
         self.pass_seconds(1)
+        uid = of or f"workload-{name}"
         return next(
             decision
             for decision in reversed(self.decisions)
-            if isinstance(decision, ReportWorkload) and decision.uid == f"workload-{name}"
+            if isinstance(decision, ReportWorkload) and decision.uid == uid
         )

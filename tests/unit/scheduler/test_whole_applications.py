@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
-from sluice.events import Gang
+from sluice.events import Gang, PriorityClassEvent
+from sluice_scheduler.core.explain import why
+from sluice_scheduler.core.fair import FairFigures
 
 
 def ray(
@@ -243,6 +245,24 @@ def test_and_one_that_does_not_is_gone_and_so_is_what_waits_for_it() -> None:
     assert cell.held() == 0
 
 
+def test_one_that_died_before_any_executor_ran_is_found_out_when_the_first_is_let_in() -> None:
+    """Until then it can not be told from one that waits; and what waits holds nothing."""
+    cell = Applications(cpu=2000)
+    cell.pods("other", requests={"cpu": 2000})
+    cell.pass_seconds(1)
+    cell.pods(*(f"e{number}" for number in range(5)), workload="SparkDriver/one", pod_set="executor")
+    cell.pass_seconds(600)
+    assert cell.held() == 2000
+    assert cell.open == {"other"}
+    cell.become("Succeeded", "other")
+    assert cell.open == {"e0", "e1"}
+    cell.become("Failed", "e0", "e1")
+    cell.pass_seconds(62)
+    assert cell.there == {"other", "e0", "e1"}
+    assert cell.held() == 0
+    assert cell.shown("one", of="SparkDriver-team-one").phase == "Finished"
+
+
 def test_a_failed_pod_of_a_job_leaves_its_share_to_the_one_that_replaces_it() -> None:
     cell = Applications("team", "other", cpu=4000)
     cell.queue("team", reclaim={"enabled": False})
@@ -409,3 +429,140 @@ def test_statuses_are_merged_and_an_admission_costs_one_beside_its_release() -> 
     cell.application("ray", priority_class="another")  # nothing that shows
     cell.pass_seconds(30)
     assert sum(isinstance(d, ReportWorkload) for d in cell.decisions) == 1
+
+
+def test_where_it_stands_in_line_goes_along_with_what_is_written_and_is_no_reason_to_write() -> None:
+    cell = Applications(cpu=2000)
+    for number in range(4):
+        cell.application(f"r{number}", pod_set("head", 2, 2, 2))
+    assert [cell.shown(f"r{number}").position for number in range(4)] == [None, 1, 2, 3]
+    written = len(cell.decisions)
+    cell.application("r1", finished=True)
+    cell.application("r2", priority_class="another")
+    assert cell.shown("r2").position == 2, "nothing else that shows has changed"
+    assert [each.name[:13] for each in cell.decisions[written:] if isinstance(each, ReportWorkload)] == [
+        "raycluster-r1"
+    ]
+    cell.application("r2", generation=7)
+    assert cell.shown("r2").position == 1
+
+
+def test_its_estimate_is_that_of_its_queue() -> None:
+    cell = Applications(cpu=1000)
+    cell.pods(*(f"p{number}" for number in range(6)))
+    cell.application("second", pod_set("head", 1, 1, 1), created_ms=100)
+    assert cell.shown("second").eta_ms is None
+    for number in range(5):
+        cell.become("Succeeded", f"p{number}")
+        cell.pass_seconds(10)
+    cell.application("second", generation=2)
+    shown = cell.shown("second")
+    assert shown.position == 1
+    assert shown.eta_ms is not None
+    assert shown.time_ms + 10_000 <= shown.eta_ms <= shown.time_ms + 20_000
+
+
+def test_growth_stands_in_line_where_its_first_pod_does() -> None:
+    cell = Applications(cpu=3000)
+    ray(cell, workers=2, most=8)
+    cell.pods("head", of="ray", pod_set="head")
+    cell.pods(*(f"w{number}" for number in range(4)), of="ray", pod_set="small")
+    assert cell.shown("ray").position == 1
+
+
+class TestReplicasOfSeveralHosts:
+    """Ray's `numOfHosts`: one host without the others is of no use, and holds what others could use."""
+
+    def grown(self, cell: Applications, workers: int) -> None:
+        pods = pod_set("big", workers, 2, 20, replica_size=2)
+        cell.application("ray", pod_set("head", 1, 1, 1), pods)
+        cell.pods("head", of="ray", pod_set="head")
+        cell.pods(*(f"w{number}" for number in range(workers)), of="ray", pod_set="big")
+
+    def test_growth_goes_by_whole_replicas(self) -> None:
+        cell = Applications(cpu=6000)
+        self.grown(cell, workers=8)
+        assert cell.open == {"head", "w0", "w1", "w2", "w3"}, (
+            "there is room for one more, which is no replica"
+        )
+        shown = cell.shown("ray")
+        assert (shown.phase, shown.position) == ("Growing", 1)
+        assert "waits for 2 cpu" in shown.why
+        cell.delete_pods("w0", "w1")
+        assert cell.open == {"head", "w2", "w3", "w4", "w5"}
+
+    def test_several_open_in_one_pass(self) -> None:
+        cell = Applications(cpu=3000)
+        self.grown(cell, workers=8)
+        decided = len(cell.decisions)
+        cell.pool(cpu=8000)
+        assert [each.type for each in cell.decisions[decided:]] == ["admit"] * 4
+
+    def test_half_a_replica_waits_for_its_other_half(self) -> None:
+        cell = Applications()
+        self.grown(cell, workers=3)
+        assert cell.open == {"head", "w0", "w1"}
+        assert why(cell.state, "pod/sim/pod-w2", FairFigures(cell.state)).sentence == (
+            "2 big pods are one replica and open together: some of the next one are not there yet"
+        )
+        cell.pods("w3", of="ray", pod_set="big")
+        assert cell.open == {"head", "w0", "w1", "w2", "w3"}
+
+    def test_a_host_that_was_lost_is_replaced_alone(self) -> None:
+        cell = Applications()
+        self.grown(cell, workers=4)
+        cell.delete_pods("w3")
+        cell.pods("w4", of="ray", pod_set="big")
+        assert cell.open == {"head", "w0", "w1", "w2", "w4"}
+
+    def test_growth_is_taken_back_by_whole_replicas(self) -> None:
+        cell = Applications("team", "other", cpu=7000)
+        self.grown(cell, workers=6)
+        assert len(cell.open) == 7
+        cell.pods("o", tenant="other")
+        assert cell.open == {"head", "w0", "w1", "w2", "w3", "o"}
+        assert cell.held() == 5000
+
+    def test_a_replica_takes_from_others_what_it_needs_whole(self) -> None:
+        cell = Applications("team", "other")
+        cell.pods(*(f"o{number}" for number in range(7)), tenant="other")
+        self.grown(cell, workers=4)
+        assert {"head", "w0", "w1", "w2", "w3"} <= cell.open
+        assert len(cell.open) == 10
+
+    def test_what_its_spec_says_later_counts(self) -> None:
+        cell = Applications(cpu=6000)
+        self.grown(cell, workers=8)
+        cell.application("ray", pod_set("head", 1, 1, 1), pod_set("big", 8, 2, 20))
+        assert len(cell.open) == 6
+        cell.application("ray", pod_set("head", 1, 1, 1), pod_set("big", 8, 2, 20, replica_size=3))
+        cell.delete_pods("w0", "w1")
+        assert len(cell.open) == 4
+
+
+def test_what_of_its_spec_counts_is_shown() -> None:
+    cell = Applications()
+    cell.application("ray", pod_set("head", 1, 1, 1), application_spec={"headGroupSpec": {"replicas": 1}})
+    cell.pass_seconds(1)
+    [created] = [each for each in cell.decisions if isinstance(each, CreateWorkload)]
+    assert created.application_spec == {"headGroupSpec": {"replicas": 1}}
+
+
+def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
+    cell = Applications(cpu=1000)
+    cell.application("runs", pod_set("head", 1, 1, 1))
+    cell.tell(PriorityClassEvent, "low", value=-10)
+    cell.application("low", pod_set("head", 1, 1, 1), priority_class="low")
+    cell.application("none", pod_set("head", 1, 1, 1))
+    cell.application("by-hand", pod_set("head", 1, 1, 1), kind="DynamicWorkload", priority=-15)
+    place = {name: cell.shown(name).position for name in ("none", "low", "by-hand")}
+    assert place == {"none": 1, "low": 2, "by-hand": 3}
+    cell.tell(PriorityClassEvent, "lowest", value=-20, global_default=True)
+    cell.tell(PriorityClassEvent, "other", value=50, global_default=True)
+    for name in place:
+        cell.application(name, generation=2)
+    assert [cell.shown(name).position for name in place] == [3, 1, 2]
+    cell.tell(PriorityClassEvent, "lowest", change="DELETED", value=-20, global_default=True)
+    for name in place:
+        cell.application(name, generation=3)
+    assert [cell.shown(name).position for name in place] == [1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Final
 
@@ -51,3 +52,28 @@ def test_what_a_manifest_asks_for(name: str) -> None:
     }
     assert found == EXPECTED[name]
     assert not read(application).finished
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_is_kept_of_its_spec_is_what_counts(name: str) -> None:
+    application = yaml.safe_load((MANIFESTS / f"{name}.yaml").read_text())
+    kept = read(application).application_spec
+    assert "image" not in json.dumps(kept)
+    assert read({**application, "spec": kept}).pod_sets == read(application).pod_sets
+
+
+def test_it_does_not_say_what_holds_the_application_back() -> None:
+    """That changes, and what is kept is that of the first sight."""
+    job = yaml.safe_load((MANIFESTS / "job-indexed.yaml").read_text())
+    job["spec"]["suspend"] = True
+    assert "suspend" not in read(job).application_spec
+    training = yaml.safe_load((MANIFESTS / "pytorch-elastic.yaml").read_text())
+    training["spec"]["runPolicy"] = {"suspend": True, "schedulingPolicy": {"priorityClass": "high"}}
+    assert read(training).application_spec["runPolicy"] == {"schedulingPolicy": {"priorityClass": "high"}}
+
+
+def test_what_would_be_too_large_to_show_is_left_out() -> None:
+    job = yaml.safe_load((MANIFESTS / "job-indexed.yaml").read_text())
+    job["spec"]["template"]["spec"]["nodeSelector"] = {f"label-{n}": "x" * 60 for n in range(60)}
+    assert read(job).application_spec == {}
+    assert len(read(job).pod_sets) == 1

@@ -436,6 +436,18 @@ def test_counts_are_in_order_and_nothing_is_negative(application: Json) -> None:
         assert all(amount >= 0 for amount in pod_set.requests.values())
 
 
+def test_how_many_pods_are_of_no_use_without_each_other() -> None:
+    sizes = {each.name: each.replica_size for each in read(ray_cluster(workers(numOfHosts=4))).pod_sets}
+    assert sizes == {"head": 1, "small": 4}
+
+
+@given(applications())
+def test_what_is_kept_of_its_spec_asks_for_the_same(application: Json) -> None:
+    facts = read(application)
+    again = read({**application, "spec": facts.application_spec})
+    assert (again.pod_sets, again.application_spec) == (facts.pod_sets, facts.application_spec)
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner, max_size=2),

@@ -137,7 +137,10 @@ def test_a_namespace_and_its_binding(body: dict[str, Any], managed: bool, queue:
 
 
 def test_a_priority_class_is_its_value() -> None:
-    assert normalise.priority_class(seen({"metadata": metadata("high"), "value": 1000})).value == 1000
+    high = {"metadata": metadata("high"), "value": 1000}
+    assert normalise.priority_class(seen(high)).value == 1000
+    assert not normalise.priority_class(seen(high)).global_default
+    assert normalise.priority_class(seen({**high, "globalDefault": True})).global_default
 
 
 def test_a_queue_with_everything() -> None:

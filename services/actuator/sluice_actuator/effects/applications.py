@@ -112,6 +112,8 @@ class CreateWorkloadEffect:
         }
         if decision.priority_class:
             spec["priorityClassName"] = decision.priority_class
+        if decision.application_spec:
+            spec["applicationSpec"] = decision.application_spec
         answer = await self._cluster.create(
             self._path.rpartition("/")[0],
             {

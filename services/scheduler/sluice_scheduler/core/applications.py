@@ -2,11 +2,13 @@
 
 An application stands behind a DynamicWorkload, or is a pod group: pods that name a workload nobody made, and
 how many of them start together. Until it is admitted it waits as one gang claim. From then on its missing
-minima are reserved, its pods open against the reservation, and every pod beyond that is a growth claim.
+minima are reserved, its pods open against the reservation, and every pod beyond that is a growth claim; where
+several pods are one replica, they are so together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sluice.events import Gang, PodSetFacts
@@ -39,7 +41,7 @@ class PodSetBook:
 
 
 class Application:
-    __slots__ = ("books", "free", "group_gang", "group_size", "key", "offered", "workload")
+    __slots__ = ("books", "free", "group_gang", "group_size", "key", "offered", "replicated", "workload")
 
     def __init__(self, key: tuple[str, str, str]) -> None:
         self.key = key  # cluster, namespace, name
@@ -48,6 +50,7 @@ class Application:
         self.group_gang: Gang | None = None
         self.books: dict[str, PodSetBook] = {}
         self.offered = False  # its waiting pods stand in line one by one
+        self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
         self.free = False  # its minima are nothing: it starts without a claim
 
     @property
@@ -88,16 +91,20 @@ class Application:
 
     def settle(self, state: State) -> None:
         self._reserve(state)
-        self._claim_gang(state)
+        wanted = self._wanted_gang(state)
+        self.free = wanted is not None and not wanted.shape.parts
+        self._claim(state, self.claim_key, None if self.free else wanted)
         opens = self.admitted and not self.silent
-        if self.offered != opens:
-            self.offered = opens
-            waiting = [key for book in self.books.values() for key in book.waiting]
-            for key in sorted(waiting):
+        replicated = self._replicated()
+        for pod_set in sorted(self.replicated | replicated):
+            next_one = self._wanted_replica(state, pod_set) if opens and pod_set in replicated else None
+            self._claim(state, self.replica_key(pod_set), next_one)
+        if (self.offered, self.replicated) != (opens, replicated):
+            self.offered, self.replicated = opens, replicated
+            for key in sorted(key for book in self.books.values() for key in book.waiting):
+                state.forest.leave(key)
                 if self.offered:
                     state.offer(state.pod(key))
-                else:
-                    state.forest.leave(key)
 
     # ---- the reservation
 
@@ -127,21 +134,20 @@ class Application:
         their way."""
         return not book.waiting or any(is_within(state.pod(key), size) for key in book.waiting)
 
-    # ---- the gang claim
+    # ---- claims of several pods
 
-    def _claim_gang(self, state: State) -> None:
-        standing = state.forest.claims.get(self.claim_key)
-        wanted = self._wanted_gang(state)
-        self.free = wanted is not None and not wanted.shape.parts
-        promise = state.promise_for(self.claim_key)
+    def _claim(self, state: State, key: str, wanted: Claim | None) -> None:
+        """Let nothing else than what is wanted stand in line, or be promised, under a key."""
+        standing = state.forest.claims.get(key)
+        promise = state.promise_for(key)
         if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
-            state.break_promise(self.claim_key)
+            state.break_promise(key)
             promise = None
         if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
             return
         if standing is not None:
             state.forest.leave(standing.key)
-        if wanted is not None and not self.free and promise is None:
+        if wanted is not None and promise is None:
             wanted.shape = state.forest.shape(wanted.shape.parts)
             state.forest.join(wanted)
 
@@ -166,18 +172,55 @@ class Application:
         pods = [pod for pod in pods if pod.retry_ms <= state.cell.time_ms]
         if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
             return None
-        alike: dict[Part, int] = {}
-        for pod in pods:
-            each = part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
-            alike[each] = alike.get(each, 0) + 1
         return _gang(
             self.claim_key,
             queue=pods[0].queue,
             priority=max(pod.facts.priority for pod in pods),
             created_ms=min(pod.facts.created_ms for pod in pods),
             names=(self.key[1], min(pod.uid for pod in pods)),
-            parts=tuple(each._replace(pods=count) for each, count in sorted(alike.items())),
+            parts=_parts_like(pods),
         )
+
+    def _replicated(self) -> set[str]:
+        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
+        return {each.name for each in pod_sets if each.replica_size > 1}
+
+    def replica_size(self, pod_set: str) -> int:
+        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
+        return next((each.replica_size for each in pod_sets if each.name == pod_set), 1)
+
+    def replica_key(self, pod_set: str) -> str:
+        return "/".join(("replica", pod_set, *self.key))
+
+    def replica(self, state: State, pod_set: str) -> list[Pod]:
+        """The pods that are admitted together next, once all are there: a replica, or what one lacks that has
+        lost some."""
+        book, size = self.book(pod_set), self.replica_size(pod_set)
+        wanted = size - len(book.holding) % size
+        ready = [pod for pod in map(state.pod, book.waiting) if pod.retry_ms <= state.cell.time_ms]
+        ready.sort(key=lambda pod: (pod.facts.created_ms, pod.uid))
+        return ready[:wanted] if len(ready) >= wanted else []
+
+    def _wanted_replica(self, state: State, pod_set: str) -> Claim | None:
+        workload, pods = self.workload, self.replica(state, pod_set)
+        if workload is None or not pods or pods[0].queue not in state.forest.leaves:
+            return None
+        return _gang(
+            self.replica_key(pod_set),
+            queue=pods[0].queue,
+            priority=workload.priority,
+            created_ms=workload.in_line_ms,
+            names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
+            parts=_parts_like(pods),
+        )
+
+
+def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
+    alike: dict[Part, int] = {}
+    for pod in pods:
+        each = part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+        alike[each] = alike.get(each, 0) + 1
+    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
 
 
 def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
@@ -243,7 +286,13 @@ def parts_of(workload: Workload) -> tuple[Part, ...]:
 
 
 def _gang(
-    key: str, *, queue: str, priority: int, created_ms: int, names: tuple[str, str], parts: tuple[Part, ...]
+    key: str,
+    *,
+    queue: str,
+    priority: int,
+    created_ms: int,
+    names: tuple[str | int, ...],
+    parts: tuple[Part, ...],
 ) -> Claim:
     return Claim(
         key=key,

@@ -259,6 +259,7 @@ class Namespace(TrackedObject):
 class PriorityClass(TrackedObject):
     kind: ClassVar[str] = "priorityclass"
     value: int
+    global_default: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

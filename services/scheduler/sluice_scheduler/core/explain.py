@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from sluice.quantities import format_amount
 
+from sluice_scheduler.core.applications import Application
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Shape
 from sluice_scheduler.core.entities import Drain, Pod, Workload
@@ -29,6 +30,13 @@ class Answer:
     sentence: str
     position: int | None = None  # in its queue, from 1; None: it stands in no line
     eta_ms: int | None = None  # when it is expected to be served; None: nothing to go by
+
+
+class Standing(NamedTuple):
+    """Where a claim stands in its queue, from 1, and when it is expected to be served."""
+
+    position: int | None = None
+    eta_ms: int | None = None
 
 
 def why(state: State, key: str, fair: FairFigures) -> Answer:
@@ -167,6 +175,9 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
             sentence="its admission could not be written; it is offered again",
             eta_ms=pod.retry_ms,
         )
+    app = state.application_of(pod)
+    if app is not None and app.admitted and pod.pod_set in app.replicated:
+        return _why_in_replica(state, app, pod.pod_set)
     workload = state.workload_of(pod.key)
     if workload is not None:
         whole = why(state, workload.key, fair)
@@ -176,13 +187,28 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
             position=whole.position,
             eta_ms=whole.eta_ms,
         )
-    if pod.application and not pod.facts.group_size:
-        return Answer(
-            reason="NoWorkload",
-            sentence=f"it names the workload {pod.application}, which does not exist: create it, or take "
-            "the label off",
+    if pod.facts.group_size or not pod.application:
+        reason, sentence = "WaitsForGroup", f"its group {pod.application} is not complete"
+    else:
+        reason = "NoWorkload"
+        sentence = (
+            f"it names the workload {pod.application}, which does not exist: create it, or take the label off"
         )
-    return Answer(reason="WaitsForGroup", sentence=f"its group {pod.application} is not complete")
+    return Answer(reason=reason, sentence=sentence)
+
+
+def _why_in_replica(state: State, app: Application, pod_set: str) -> Answer:
+    key = app.replica_key(pod_set)
+    claim = state.forest.claims.get(key)
+    sentence = "some of the next one are not there yet"
+    if claim is not None:
+        _, sentence = why_short(state, state.forest.leaves[claim.line], claim)
+    elif state.promise_for(key) is not None:
+        sentence = _why_promised(state).sentence
+    return Answer(
+        reason="WaitsForReplica",
+        sentence=f"{app.replica_size(pod_set)} {pod_set} pods are one replica and open together: {sentence}",
+    )
 
 
 def _eta(state: State, queue: str, position: int) -> int | None:
@@ -190,6 +216,23 @@ def _eta(state: State, queue: str, position: int) -> int | None:
     drain = state.drains.get(f"{Drain.kind}/{queue}")
     ends, in_ms = drain.pace(state.cell.time_ms) if drain is not None else (0, 0)
     return state.cell.time_ms + position * in_ms // ends if ends >= DRAIN_MIN else None
+
+
+class Lines:
+    """Where claims stand in their queues: worked out once for all that is told at a time."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._positions: dict[str, dict[str, int]] = {}  # by queue and claim
+
+    def standing(self, claim: Claim | None) -> Standing:
+        if claim is None:
+            return Standing()
+        if claim.line not in self._positions:
+            line = sorted(self._state.forest.leaves[claim.line].line, key=lambda each: each.place)
+            self._positions[claim.line] = {each.key: at for at, each in enumerate(line, start=1)}
+        position = self._positions[claim.line][claim.key]
+        return Standing(position=position, eta_ms=_eta(self._state, claim.line, position))
 
 
 def waiting(state: State, queue: str) -> list[str]:

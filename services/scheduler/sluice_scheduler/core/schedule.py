@@ -69,6 +69,7 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
     for pod in state.group(claim.key):
         part = state.part_of(pod)
         open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
+    state.settle_applications()
 
 
 def start(state: State, workload: Workload, found: tuple[str, ...], why: str) -> None:

@@ -21,9 +21,10 @@ from sluice.decisions import (
 )
 
 from sluice_scheduler.core.applications import Application, reclaimable
+from sluice_scheduler.core.claims import Claim
 from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Report, Workload
-from sluice_scheduler.core.explain import why_short
+from sluice_scheduler.core.explain import Lines, why_short
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State
 
@@ -37,6 +38,7 @@ WAITING_TOLD_MAX: Final = 20
 
 
 def show(state: State) -> None:
+    lines = Lines(state)
     untold, state.untold = state.untold, {}
     there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
     found = [workload for workload in there if not controlled(state, workload)]
@@ -51,7 +53,7 @@ def show(state: State) -> None:
         if workload.facts.job is not None:
             _report_job(state, workload)
         _create(state, workload)
-        _report(state, workload, state.applications[workload.place])
+        _report(state, workload, state.applications[workload.place], lines)
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
@@ -62,13 +64,14 @@ def _last_told(state: State, workload: Workload) -> tuple[int, str]:
 
 def show_release(state: State) -> None:
     """A workload that was written by hand has nothing to release: that it is admitted, its status says."""
+    lines = Lines(state)
     promptly, state.promptly = state.promptly, {}
     for key in promptly:
         workload = state.workloads.get(key)
         if workload is not None:
             state.untold.pop(key, None)
             _create(state, workload)
-            _report(state, workload, state.applications[workload.place])
+            _report(state, workload, state.applications[workload.place], lines)
 
 
 def shown_name(workload: Workload) -> str:
@@ -106,13 +109,18 @@ def _create(state: State, workload: Workload) -> None:
             )
             for each in facts.pod_sets
         ),
+        application_spec=facts.application_spec,
         reason="Found",
         sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
     )
 
 
-def _report(state: State, workload: Workload, app: Application) -> None:
-    """Decide to write its status, unless that is what was last written."""
+def _report(state: State, workload: Workload, app: Application, lines: Lines) -> None:
+    """Decide to write its status, unless that is what was last written.
+
+    Where it stands in line goes along, and is no news: of thousands that wait, all move up with each that is
+    served.
+    """
     if not workload.shown:
         return
     last = state.reports.get(f"{Report.kind}/{workload.key}")
@@ -139,6 +147,7 @@ def _report(state: State, workload: Workload, app: Application) -> None:
     }
     if last is not None and last.says(shown, conditions):
         return
+    standing = lines.standing(_claim_of(state, workload, app))
     decision = state.decide_about(
         ReportWorkload,
         workload,
@@ -150,6 +159,8 @@ def _report(state: State, workload: Workload, app: Application) -> None:
         reclaimed=reclaimed,
         why=why,
         conditions=conditions,
+        position=standing.position,
+        eta_ms=standing.eta_ms,
         reason=phase,
         sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
     )
@@ -228,14 +239,29 @@ def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
     return reclaimed
 
 
+def _own_keys(workload: Workload, app: Application) -> list[str]:
+    """Under which it stands in line itself, or for several of its pods."""
+    return [workload.key, *map(app.replica_key, sorted(app.replicated))]
+
+
+def _waiting(app: Application) -> list[str]:
+    return [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
+
+
+def _claim_of(state: State, workload: Workload, app: Application) -> Claim | None:
+    """What of it stands first in line: itself, a replica, or a pod."""
+    claims = (state.forest.claims.get(key) for key in (*_own_keys(workload, app), *_waiting(app)))
+    return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
+
+
 def _why(state: State, workload: Workload, app: Application) -> str:
     """Why it waits, or some of its pods do; empty if none of it does."""
-    waiting = [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
+    waiting = _waiting(app)
     if workload.facts.finished or workload.problem:
         return "" if workload.facts.finished else workload.problem
     if app.silent and waiting:
         return "an executor has failed, and its driver has asked for no other since"
-    for key in (workload.key, *waiting[:1]):
+    for key in (*_own_keys(workload, app), *waiting[:1]):
         claim = state.forest.claims.get(key)
         if claim is not None:
             return why_short(state, state.forest.leaves[claim.line], claim)[1]

@@ -288,7 +288,7 @@ class State:
         self.pods.put(after)
 
     def offer(self, pod: Pod) -> None:
-        """Put a pod in line. Pods of a workload stand where the workload does."""
+        """Put a pod in line. Pods of a workload stand where it does; those of a replica, only together."""
         key, facts = pod.key, pod.facts
         if key in self.forest.claims or pod.queue not in self.forest.leaves:
             return
@@ -297,6 +297,9 @@ class State:
         workload = None
         if pod.application:
             workload = self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
+            app = self.application_of(pod)
+            if app is not None and pod.pod_set in app.replicated:
+                return
         names: tuple[int | str, ...] = (pod.namespace, pod.uid)
         priority, created_ms = facts.priority, facts.created_ms
         if workload is not None:
@@ -421,25 +424,32 @@ class State:
         if workload is not None:
             return self.applications.get(workload.place)
         kind, _, place = claim.partition("/")
-        cluster, _, rest = place.partition("/")
-        namespace, _, name = rest.partition("/")
-        return self.applications.get((cluster, namespace, name)) if kind == "group" else None
+        if kind == "replica":
+            _, _, place = place.partition("/")
+        elif kind != "group":
+            return None
+        cluster, namespace, name = place.split("/", 2)
+        return self.applications.get((cluster, namespace, name))
 
     def workload_of(self, claim: str) -> Workload | None:
         """The workload that a claim is of."""
         workload = self.workloads.get(claim)
         pod = self.pods.get(claim)
         if workload is None and pod is not None and pod.application:
-            workload = self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
-        return workload
+            return self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
+        app = self.application_by_claim(claim) if workload is None and pod is None else None
+        return app.workload if app is not None else workload
 
     def admitted_in(self, queue: str) -> list[Application]:
         """The applications with something reserved in a queue."""
         return list(self.reserving.get(queue, {}).values())
 
     def group(self, claim: str) -> list[Pod]:
-        """The pods of a pod group that wait to be admitted together."""
+        """The pods of a pod group, or of a replica, that wait to be admitted together."""
         app = self.application_by_claim(claim)
+        kind, pod_set, *_ = claim.split("/", 2)
+        if app is not None and kind == "replica":
+            return app.replica(self, pod_set)
         keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
         return [pod for pod in map(self.pod, keys) if pod.retry_ms <= self.cell.time_ms]
 

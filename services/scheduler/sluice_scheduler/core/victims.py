@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -73,16 +74,24 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
         costs += [pod_cost(pod) for pod in pods]
         costs += [book.cost] * book.reserved
         minimum = minima.get(name, 0) if workload else app.group_size
-        for pod in pods[minimum:]:
-            priority = workload.priority if workload else pod.facts.priority
-            units.append(Unit(leaf, [pod], pod_cost(pod), priority, pod.admitted_ms, app, growth=True))
-    if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
+        size = app.replica_size(name)
+        for first in range(minimum, len(pods), size):
+            replica = pods[first : first + size]
+            priority = workload.priority if workload else replica[0].facts.priority
+            cost = _total(pod_cost(pod) for pod in replica)
+            units.append(Unit(leaf, replica, cost, priority, replica[-1].admitted_ms, app, growth=True))
+    growth = sum(len(unit.pods) for unit in units)
+    if growth < len(everybody) or any(book.reserved for book in app.books.values()):
         priority = workload.priority if workload else max(pod.facts.priority for pod in everybody)
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
-        cost: dict[Dim, int] = {}
-        add(cost, chain.from_iterable(costs))
-        units.append(Unit(leaf, everybody, tuple(cost.items()), priority, admitted_ms, app))
+        units.append(Unit(leaf, everybody, _total(costs), priority, admitted_ms, app))
     return units
+
+
+def _total(costs: Iterable[Cost]) -> Cost:
+    total: dict[Dim, int] = {}
+    add(total, chain.from_iterable(costs))
+    return tuple(total.items())
 
 
 def whole_of(state: State, app: Application, queue: str) -> Unit | None:

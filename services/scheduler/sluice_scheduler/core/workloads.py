@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from sluice.applications import WITHOUT_OPERATOR
+from sluice.applications import BY_HAND, WITHOUT_OPERATOR
 from sluice.decisions import Delete
 from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
 
@@ -19,6 +19,8 @@ from sluice_scheduler.core.state import State
 DRIVER: Final = "driver"
 EXECUTOR: Final = "executor"
 _SPARK: Final = ("SparkApplication", WITHOUT_OPERATOR)
+#: These say their priority as a number; Spark's pods got theirs from the API server.
+_WITH_A_NUMBER: Final = (BY_HAND, WITHOUT_OPERATOR)
 #: A driver that lives replaces an executor that failed within seconds.
 SILENCE_MS: Final = 60_000
 
@@ -107,11 +109,19 @@ def _in_client_mode(workload: Workload) -> bool:
 
 
 def priority_of(state: State, workload: Workload) -> int:
-    name = workload.facts.priority_class
-    found = next(
-        (c.value for c in state.priority_classes if (c.cluster, c.name) == (workload.cluster, name)), None
-    )
-    return workload.facts.priority if found is None else found
+    """That of its class, or of the cluster's default where it could name one and does not; else its own."""
+    classes = [each for each in state.priority_classes if _ranks(each, workload)]
+    # Of several defaults the API server takes the lowest for pods, too.
+    return min((each.value for each in classes), default=workload.facts.priority)
+
+
+def _ranks(priority_class: PriorityClass, workload: Workload) -> bool:
+    facts = workload.facts
+    if priority_class.cluster != workload.cluster:
+        return False
+    if facts.priority_class:
+        return facts.priority_class == priority_class.name
+    return priority_class.global_default and facts.kind not in _WITH_A_NUMBER
 
 
 def priority_class_changed(
@@ -120,19 +130,21 @@ def priority_class_changed(
     if priority_class is None:
         priority_class = PriorityClass(value=event.value, **identity(event, sync))
     priority_class.value, priority_class.resource_version = event.value, event.resource_version
+    priority_class.global_default = event.global_default
     state.priority_classes.put(priority_class)
-    _rank_anew(state, priority_class)
+    _rank_anew(state)
 
 
 def priority_class_vanished(state: State, priority_class: PriorityClass) -> None:
     state.priority_classes.drop(priority_class.key)
-    _rank_anew(state, priority_class)
+    _rank_anew(state)
 
 
-def _rank_anew(state: State, priority_class: PriorityClass) -> None:
+def _rank_anew(state: State) -> None:
     for workload in sorted(state.workloads, key=lambda workload: workload.key):
-        if (workload.cluster, workload.facts.priority_class) == (priority_class.cluster, priority_class.name):
-            workload.priority = priority_of(state, workload)
+        priority = priority_of(state, workload)
+        if priority != workload.priority:
+            workload.priority = priority
             state.workloads.put(workload)
             state.touch(workload)
 

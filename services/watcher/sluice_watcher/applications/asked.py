@@ -26,6 +26,7 @@ class Part:
     max_count: int | None = None  # None: no bound of its own
     completions: int | None = None
     succeeded: int = 0
+    replica_size: int = 1  # pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,15 @@ class ApplicationError(ValueError):
 
 
 class Fields:
-    """A part of an object, and where it stands in it. What is absent reads as empty."""
+    """A part of an object, and where it stands in it. What is absent reads as empty. `copy` has what was read
+    of it so far."""
 
-    __slots__ = ("_values", "path")
+    __slots__ = ("_values", "copy", "path")
 
-    def __init__(self, values: Object, path: str = "") -> None:
+    def __init__(self, values: Object, path: str = "", copy: dict[str, Any] | None = None) -> None:
         self._values = values
         self.path = path
+        self.copy: dict[str, Any] = {} if copy is None else copy
 
     def __contains__(self, name: str) -> bool:
         return self._values.get(name) is not None
@@ -49,7 +51,8 @@ class Fields:
         """The object below; an empty one if it is absent."""
         here = self
         for name in names:
-            here = Fields(here._typed(name, Mapping, "an object") or {}, here.path_of(name))
+            values = here._typed(name, Mapping, "an object") or {}
+            here = Fields(values, here.path_of(name), here.copy.setdefault(name, {}))
         return here
 
     def each(self, name: str) -> list[Fields]:
@@ -59,11 +62,15 @@ class Fields:
         for index, element in enumerate(elements):
             if not isinstance(element, Mapping):
                 raise ApplicationError(f"{path}[{index}]", "write an object here")
-        return [Fields(element, f"{path}[{index}]") for index, element in enumerate(elements)]
+        copies = self.copy.setdefault(name, [{} for _ in elements])
+        return [
+            Fields(element, f"{path}[{index}]", copy)
+            for index, (element, copy) in enumerate(zip(elements, copies, strict=True))
+        ]
 
     def text(self, name: str) -> str:
         """A text, or a number as one; empty if it is absent."""
-        value = self._values.get(name)
+        value = self._read(name)
         if value is None:
             return ""
         if isinstance(value, str):
@@ -77,11 +84,12 @@ class Fields:
         return {name: self.text(name) for name in self._values}
 
     def flag(self, name: str) -> bool:
+        self._read(name)
         return bool(self._typed(name, bool, "true or false"))
 
     def count(self, name: str, default: int) -> int:
         """A number of pods."""
-        value = self._values.get(name)
+        value = self._read(name)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_MAX:
@@ -90,7 +98,7 @@ class Fields:
 
     def whole(self, name: str, default: int) -> int:
         """A whole number, also one below zero."""
-        value = self._values.get(name)
+        value = self._read(name)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int):
@@ -100,6 +108,12 @@ class Fields:
     def amounts(self) -> Resources:
         """Quantities by resource, in base units."""
         return {name: amount(name, self.text(name), self.path_of(name)) for name in self._values}
+
+    def _read(self, name: str) -> Any:
+        value = self._values.get(name)
+        if value is not None:
+            self.copy[name] = value
+        return value
 
     def _typed(self, name: str, kind: type[Any], meaning: str) -> Any:
         value = self._values.get(name)

@@ -4,8 +4,9 @@ in `sluice.applications`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from sluice.applications import APPLICATION_KINDS, BY_HAND, QUEUE_JOB, ApplicationKind
 from sluice.events import PodSetFacts, WorkloadFacts
@@ -38,6 +39,9 @@ _ASKED: Final[dict[str, Callable[[Fields], Asked]]] = {
     "DaskJob": dask.job_asked,
 }
 
+#: So much of an application's spec is shown, as JSON.
+SPEC_BYTES_MAX: Final = 4096
+
 _MEMBERS: Final = (spark.member, ray.member, training.member, dask.member, jobs.member, queue_jobs.member)
 #: What the pods of a Job are to the application that made it.
 _AS_POD_SET: Final = {"RayJob": ray.SUBMITTER}
@@ -58,9 +62,10 @@ def read_application(
     metadata = fields.at("metadata")
     annotations = metadata.at("annotations")
     suspendable = bool(kind.suspend) and asked.suspendable
+    pod_sets = tuple(_facts(part, overheads) for part in asked.parts)
     return WorkloadFacts(
         kind=kind.kind,
-        pod_sets=tuple(_facts(part, overheads) for part in asked.parts),
+        pod_sets=pod_sets,
         created_ms=created_ms,
         queue=metadata.at("labels").text(QUEUE_LABEL),
         priority=asked.priority,
@@ -77,7 +82,29 @@ def read_application(
         job=asked.job,
         gang=asked.gang or gang(annotations),
         replaces_failed=asked.replaces_failed,
+        application_spec={} if kind.kind == BY_HAND else _read_of_spec(fields, kind),
     )
+
+
+def _read_of_spec(fields: Fields, kind: ApplicationKind) -> dict[str, Any]:
+    """The fields that were read to find out what an application asks for; nothing if they are too large to be
+    shown. What holds it back is none of them."""
+    read = _without_empty({name: value for name, value in fields.copy.items() if name == "spec"})
+    holder = read
+    for name in kind.suspend[:-1]:
+        holder = holder.get(name, {})
+    for name in kind.suspend[-1:]:
+        holder.pop(name, None)
+    spec: dict[str, Any] = _without_empty(read).get("spec", {})
+    return spec if len(json.dumps(spec)) <= SPEC_BYTES_MAX else {}
+
+
+def _without_empty(value: Any) -> Any:
+    """What has no content was only looked for."""
+    if isinstance(value, dict):
+        kept = {name: _without_empty(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each not in ({}, [])}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 
 def _is_released(asked: Asked, annotations: Fields, *, suspendable: bool) -> bool:
@@ -96,6 +123,7 @@ def _facts(part: Part, overheads: Overheads) -> PodSetFacts:
         succeeded=part.succeeded,
         requests=part.template.requests(overheads),
         node_selector=part.template.node_selector,
+        replica_size=part.replica_size,
     )
 
 

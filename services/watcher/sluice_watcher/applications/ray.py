@@ -92,6 +92,7 @@ def _group(group: Fields, *, scales: bool) -> Part:
         count=wanted * hosts,
         min_count=least * hosts,
         max_count=None if bound is None else bound * hosts,
+        replica_size=hosts,
     )
 
 
