@@ -309,6 +309,7 @@ def test_fifty_applications_and_everything_that_can_happen_to_them(
         assert not trouble, trouble
         eventually(lambda: churn.unfinished() == [], seconds=240)
         seen.wait_for(lambda s: not s.held, seconds=60)
+        print(f"{len(seen.opened)} pods were opened, at most {seen.peak['cpu']}m of cpu held")
         assert seen.peak["cpu"] <= CAPACITY_MILLI
     nothing_left(lambda: audit.accounts(*TENANTS))
     nothing_left(audit.applications)
