@@ -303,6 +303,7 @@ class CellConfig:
     kinds: tuple[str, ...]  # object kinds whose SYNC must end before anything is decided about a cluster
     policy: str
     core_version: int
+    half_life_ms: int = 3_600_000  # of past use, where a policy looks back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Each cell's partition, as JSON: `{"default": 0}`."""
     policy: str = "drf"
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""
+    half_life_seconds: int = Field(default=3600, ge=1)
+    """After so long a use counts half, under policies that look back (`usage-drf`)."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
     applications: tuple[str, ...] = tuple(APPLICATION_KINDS)

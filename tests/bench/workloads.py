@@ -13,7 +13,6 @@ import asyncio
 import json
 import sys
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,12 +84,9 @@ class Runner:
 
     def __init__(self, client: Client, scale: float) -> None:
         self._client = client
-        self._todo: deque[tuple[str, str, dict[str, Any] | None]] = deque()
-        self._work = asyncio.Event()
+        self._creations, self._ends = _Lane(client), _Lane(client)
         self._runtimes: dict[str, float] = {}
         self._admitted: set[str] = set()
-        self.ended = 0
-        self.total = 0
         self._plan = sorted(
             (
                 (each.every_s * number, f"queue-{cohort}-{queue}", f"{each.name}-{number}", each)
@@ -107,18 +103,19 @@ class Runner:
         ready = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._watch(ready))]
-            tasks += [group.create_task(self._write()) for _ in range(CONNECTIONS - 2)]
+            for lane in (self._creations, self._ends):
+                tasks += [group.create_task(lane.run()) for _ in range(CONNECTIONS // 2 - 1)]
             await ready.wait()
             start = time.perf_counter()
             for due_s, namespace, name, each in self._plan:
                 await asyncio.sleep(max(0.0, start + due_s - time.perf_counter()))
                 self._send(namespace, name, each)
             shown_s = time.perf_counter()
-            while self.ended < self.total:
+            while self._ends.done < self.total:
                 await asyncio.sleep(0.05)
                 if time.perf_counter() - shown_s > 10:
                     shown_s = time.perf_counter()
-                    say(f"  {self.ended} of {self.total} have ended after {shown_s - start:.0f} s")
+                    say(f"  {self._ends.done} of {self.total} have ended after {shown_s - start:.0f} s")
             took_s = time.perf_counter() - start
             for task in tasks:
                 task.cancel()
@@ -131,24 +128,7 @@ class Runner:
             "priority": each.priority,
         }
         self._runtimes[f"{namespace}/{name}"] = each.runtime_s
-        self._put(namespace, name, meta("DynamicWorkload", name, spec))
-
-    def _put(self, namespace: str, name: str, body: dict[str, Any] | None) -> None:
-        self._todo.append((namespace, name, body))
-        self._work.set()
-
-    async def _write(self) -> None:
-        while True:
-            while not self._todo:
-                self._work.clear()
-                await self._work.wait()
-            namespace, name, body = self._todo.popleft()
-            collection = f"{API}/namespaces/{namespace}/dynamicworkloads"
-            if body is not None:
-                await self._client.call("POST", collection, body)
-            else:
-                await self._client.call("DELETE", f"{collection}/{name}", {})
-                self.ended += 1
+        self._creations.put("POST", collection(namespace), meta("DynamicWorkload", name, spec))
 
     async def _watch(self, ready: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -157,7 +137,29 @@ class Runner:
             key = f"{namespace}/{name}"
             if seen.get("status", {}).get("phase") == "Running" and key not in self._admitted:
                 self._admitted.add(key)
-                loop.call_later(self._runtimes[key], self._put, namespace, name, None)
+                path = f"{collection(namespace)}/{name}"
+                loop.call_later(self._runtimes[key], self._ends.put, "DELETE", path, {})
+
+
+def collection(namespace: str) -> str:
+    return f"{API}/namespaces/{namespace}/dynamicworkloads"
+
+
+class _Lane:
+    """Requests in order, with connections of their own: no end waits for creations that are overdue."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._waiting: asyncio.Queue[tuple[str, str, dict[str, Any]]] = asyncio.Queue()
+        self.done = 0
+
+    def put(self, method: str, path: str, body: dict[str, Any]) -> None:
+        self._waiting.put_nowait((method, path, body))
+
+    async def run(self) -> None:
+        while True:
+            await self._client.call(*await self._waiting.get())
+            self.done += 1
 
 
 async def measured(stack: Stack, scale: float) -> dict[str, Any]:

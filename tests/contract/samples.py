@@ -63,7 +63,12 @@ _NOW_MS = 1_767_225_600_123
 _CLUSTER = "earth"
 _UID = "0b1e2d3c-4f5a-6789-abcd-ef0123456789"
 _CONFIG = CellConfig(
-    cell="default", clusters=("earth", "mars"), kinds=("pod", "queue"), policy="drf", core_version=1
+    cell="default",
+    clusters=("earth", "mars"),
+    kinds=("pod", "queue"),
+    policy="usage-drf",
+    core_version=1,
+    half_life_ms=600_000,
 )
 
 

@@ -1,7 +1,8 @@
 """The executable reference: slow and obvious. From the entities alone, with exact fractions and from nothing,
 it computes whose turn it is; tests compare every choice of the fast core with it.
 
-It knows drf, both orderings, gangs, growth, guarantees and limits, several pools, evictions and promises.
+It knows drf, both orderings, gangs, pod groups, plain pods, growth, guarantees and limits, several pools,
+evictions and promises.
 """
 
 from __future__ import annotations
@@ -77,16 +78,23 @@ class Reference:
         self.workloads = {(w.namespace, w.name): w for w in self.state.workloads}
         self.promised = {promise.claim for promise in self.state.promises}
         self.holding: dict[tuple[str, str], int] = {}
+        self.groups: dict[tuple[str, str], list[Pod]] = {}  # pods that name no workload and wait
+        self.begun: set[tuple[str, str]] = set()  # the groups of which some hold
         for pod in self.state.pods:
             if pod.phase in ("Assumed", "Holding"):
                 self._hold(pod)
             elif pod.phase == "Waiting" and not pod.problem and not pod.facts.deleting:
-                self._line_up(pod)
+                self._await(pod)
+        for group, pods in self.groups.items():
+            self._line_up_group(group, pods)
         for workload in self.workloads.values():
             if workload.admitted:
                 self._reserve(workload)
             elif not workload.problem and workload.key not in self.promised:
                 self._line_up_gang(workload)
+        self._promise()
+
+    def _promise(self) -> None:
         for promise in self.state.promises:
             for node in self.leaves[promise.queue].path:
                 for _, pool, resource, amount in promise.cost:
@@ -99,13 +107,36 @@ class Reference:
         if workload is not None and not pod.evicting:
             key = (workload.key, pod.facts.pod_set)
             self.holding[key] = self.holding.get(key, 0) + 1
+        elif pod.facts.group_size and not pod.evicting:
+            self.begun.add((pod.namespace, pod.facts.workload))
+
+    def _await(self, pod: Pod) -> None:
+        if pod.facts.group_size:
+            self.groups.setdefault((pod.namespace, pod.facts.workload), []).append(pod)
+        else:
+            self._line_up(pod)
+
+    def _line_up_group(self, group: tuple[str, str], pods: list[Pod]) -> None:
+        """All that wait at once, if they are enough; behind those that hold, each for itself."""
+        if group in self.begun:
+            for pod in pods:
+                self._line_up(pod)
+            return
+        key = f"group/{pods[0].cluster}/{'/'.join(group)}"
+        if len(pods) < pods[0].facts.group_size or key in self.promised:
+            return
+        facts = [pod.facts for pod in pods]
+        first = min(pod.uid for pod in pods)
+        place = (-max(f.priority for f in facts), min(f.created_ms for f in facts), group[0], first)
+        parts = [(1, f.requests, f.node_selector) for f in facts]
+        self.leaves[pods[0].queue].claims.append(Claim(key, place, parts))
 
     def _line_up(self, pod: Pod) -> None:
         if pod.key in self.promised:
             return
         facts = pod.facts
         place: tuple[object, ...] = (-facts.priority, facts.created_ms, pod.namespace, pod.uid)
-        if facts.workload:
+        if facts.workload and not facts.group_size:
             workload = self.workloads.get((pod.namespace, facts.workload))
             if workload is None or not workload.admitted:
                 return

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sluice.decisions import Decision
-from sluice.events import Event
+from fakes.batches import one_by_one
 from sluice_scheduler.simulator.cell import SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import load
@@ -41,18 +40,7 @@ def test_five_more_rounds_change_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_how_records_were_batched_leaves_no_trace(path: Path) -> None:
-    """A commit behind every record, instead of one behind all of a moment."""
     whole = Simulation(load(path)).run()
-    feed = SimulatedCell.feed
-
-    def one_by_one(cell: SimulatedCell, events: list[Event]) -> list[Decision]:
-        last = len(events) - 1
-        return [
-            decision
-            for index, event in enumerate(events)
-            for decision in feed(cell, [event], more=index < last)
-        ]
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SimulatedCell, "feed", one_by_one)
         apart = Simulation(load(path)).run()

@@ -10,10 +10,11 @@ from typing import Final, Protocol
 
 from sluice.codec import EVENTS, Message
 from sluice.events import OutcomeEvent
+from sluice.pace import Pace
 
 from sluice_actuator.tenure import Job
 
-#: Between two appends. Nobody waits for an outcome of what went well, and an append costs as much as a call.
+#: Between two appends, at least: nobody waits for an outcome of what went well.
 PACE_S: Final = 0.05
 
 
@@ -39,12 +40,13 @@ class Outcomes:
         self._news.set()
 
     async def run(self) -> None:
+        pace = Pace(PACE_S)
         while True:
             await self._news.wait()
             self._news.clear()
             ready, self._ready = self._ready, defaultdict(list)
             await asyncio.gather(*(self._append(partition, batch) for partition, batch in ready.items()))
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(pace.pause_s(max(map(len, ready.values()))))
 
     async def _append(self, partition: int, batch: list[tuple[Job, OutcomeEvent]]) -> None:
         batch = [(job, outcome) for job, outcome in batch if not job.tenure.is_over]

@@ -23,6 +23,7 @@ from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, Message, UnreadableRec
 from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
+from sluice.pace import Pace
 from sluice.settings import Settings
 from sluice.values import Epoch
 
@@ -43,7 +44,7 @@ TAIL: Final = 5_000
 PAUSE_S: Final = 0.5
 #: The watcher ticks every second.
 SILENT_S: Final = 15
-#: Between two commits. One costs, with its append and what its readers do, the same for one as for hundreds.
+#: Between two commits, at least.
 PACE_S: Final = 0.04
 
 
@@ -221,6 +222,7 @@ class CellOwner:
             kinds=(*KINDS, *map(listed_as, sorted(self._settings.applications))),
             policy=self._settings.policy,
             core_version=CORE_VERSION,
+            half_life_ms=self._settings.half_life_seconds * 1000,
         )
 
     def _now(self) -> dict[str, Any]:
@@ -234,6 +236,7 @@ class CellOwner:
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         next_offset, next_seq = meta.next_offset, meta.next_seq
+        pace = Pace(PACE_S, full=BATCH_MAX)
         while True:
             batch = await self._feed.take(BATCH_MAX)
             self._heard_s = time.monotonic()
@@ -257,7 +260,7 @@ class CellOwner:
                 metrics.observe_commit(self._cell, commit, state)
             for incoming in batch:
                 incoming.acknowledge()
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(pace.pause_s(len(batch)))
 
     async def _in_sequence(self, batch: list[Incoming], next_offset: int) -> list[list[Received]]:
         """The records from `next_offset` on without a hole, in pieces fit for one commit each.

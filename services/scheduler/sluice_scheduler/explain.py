@@ -16,6 +16,7 @@ from sluice import settings as sluice_settings
 from sluice.settings import Settings
 
 from sluice_scheduler.core.explain import Answer, keys_of, waiting, why
+from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.state import State
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.port import LedgerError
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="sluice explain",
         description="Say why something waits, where it stands, and when it may be served: by how fast its "
-        "queue lately admitted others, and nothing where there is no ground for an estimate.",
+        "queue's pods lately ended, and nothing where there is no ground for an estimate.",
     )
     parser.add_argument("name", metavar="NAME", help="a queue, or NAMESPACE/NAME of a pod or an application")
     name = parser.parse_args(arguments).name
@@ -59,13 +60,14 @@ async def _states(settings: Settings) -> list[State]:
 
 def explain(state: State, name: str) -> Iterator[str]:
     namespace, slash, own = name.partition("/")
+    fair = FairFigures(state)
     if slash:
-        yield from (tell(state, key, why(state, key)) for key in keys_of(state, namespace, own))
+        yield from (tell(state, key, why(state, key, fair)) for key in keys_of(state, namespace, own))
     elif state.forest.branch(name) is not None:
         keys = waiting(state, name)
         wait = f"{len(keys)} claim{'s wait' if len(keys) != 1 else ' waits'}" if keys else "nothing waits"
         yield f"queue {name}: {wait}"
-        yield from (tell(state, key, why(state, key)) for key in keys[:MOST])
+        yield from (tell(state, key, why(state, key, fair)) for key in keys[:MOST])
         if len(keys) > MOST:
             yield f"and {len(keys) - MOST} more"
 

@@ -18,13 +18,13 @@ from typing import Final, Protocol
 
 from sluice.codec import EVENTS, Message
 from sluice.events import Event
+from sluice.pace import Pace
 
 from sluice_watcher import metrics
 from sluice_watcher.clock import Clock
 
 APPEND_MAX: Final = 500
-#: Between two appends. Each costs the broker and everybody behind it as much as dozens of records do, so
-#: in a burst this saves more time than it takes.
+#: Between two appends, at least: in a burst this saves more time than it takes.
 PACE_S: Final = 0.025
 #: Reading the cluster pauses while this many records wait for Kafka.
 UNACKNOWLEDGED_MAX: Final = 5_000
@@ -108,6 +108,7 @@ class _Lane:
             await self._progress.wait()
 
     async def run(self) -> None:
+        pace = Pace(PACE_S, full=APPEND_MAX)
         while True:
             await self._arrived.wait()
             events = self._take()
@@ -116,7 +117,7 @@ class _Lane:
             await self._writer.append(self._topic, self._partition, messages)
             self._appending_since_ms = None
             self._acknowledge(events)
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(pace.pause_s(len(events)))
 
     def _take(self) -> list[Event]:
         events = [self._waiting.popleft() for _ in range(min(len(self._waiting), APPEND_MAX))]

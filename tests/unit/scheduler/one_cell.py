@@ -32,7 +32,7 @@ class OneCell:
     """Objects are told of by name; to tell of one again is to change it."""
 
     def __init__(self) -> None:
-        self.cell = SimulatedCell(installed_policies(), "drf")
+        self.cell = SimulatedCell(installed_policies())
         self.decisions: list[Decision] = []
         self._versions = count(1)
         self._now_ms = 0

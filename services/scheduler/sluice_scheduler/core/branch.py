@@ -10,9 +10,10 @@ import heapq
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.claims import Claim, Cost, Dim, Option
 from sluice_scheduler.core.lines import Line
-from sluice_scheduler.core.rooms import Bound, Gate, Room
+from sluice_scheduler.core.rooms import Bound, Fit, Room
 from sluice_scheduler.core.shares import Vector, direction, dominant, inner_vector, leaf_vector, rounded
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from sluice_scheduler.core.policies import Policy
     from sluice_scheduler.core.tree import QueueNode
 
-#: A branch's turn among its siblings: the policy's rank, then who was there first. The lowest is served next.
-Turn = tuple[Any, tuple[int, str], "Branch"]
+#: Whether no guarantee covers what is asked for, then what the policy says.
+Rank = tuple[bool, Any]
+#: A branch's turn among its siblings: by rank, then who was there first. The lowest is served next.
+Turn = tuple[Rank, tuple[int, str], "Branch"]
 #: A blocked leaf by its share if it got the least of what it asks for.
 Hope = tuple[int, tuple[int, str], "Branch"]
 
@@ -40,12 +43,13 @@ class Branch:
         "children",
         "covered",
         "fine",
-        "gates",
+        "fits",
         "guarantees",
         "head",
         "hope",
         "hope_is_known",
         "hopes",
+        "is_implicit",
         "is_leaf",
         "leaving",
         "line",
@@ -77,8 +81,9 @@ class Branch:
         self.path: tuple[Branch, ...] = (self, *parent.path) if parent else (self,)
         self.children: list[Branch] = []
         self.is_leaf = is_leaf
-        own = parent is not None and parent.queue is queue  # the implicit leaf of an inner queue
-        self.weight = queue.facts.weight if queue and not own else 1
+        #: Whether this is the leaf of an inner queue's own pods.
+        self.is_implicit = parent is not None and parent.queue is queue
+        self.weight = queue.facts.weight if queue and not self.is_implicit else 1
         self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
         self.policy = policy
         self.line = Line(strict=queue is not None and queue.facts.ordering == "strictFifo")
@@ -88,7 +93,7 @@ class Branch:
         self.past_share = 0  # of decayed usage, for policies that look back
         self.rooms: list[Room] = []
         self.rooms_of: dict[Dim, list[Room]] = {}
-        self.gates: dict[Option, Gate] = {}
+        self.fits: dict[Option, Fit] = {}
         self.guarantees: list[Bound] = []
         self.bounded: list[Branch] = []  # of the path, those with rooms
 
@@ -145,9 +150,9 @@ class Branch:
         parts = self.vector if self.blocked else direction(self.vector, self.fine)
         if self.told is not None:
             was_blocked, _, before = self.told
-            _add(parent._fixed if was_blocked else parent._scaled, before, -1)
+            add(parent._fixed if was_blocked else parent._scaled, before.items(), -1)
         self.told = (self.blocked, self.fine, parts)
-        _add(parent._fixed if self.blocked else parent._scaled, parts, 1)
+        add(parent._fixed if self.blocked else parent._scaled, parts.items())
         if not self.blocked:
             heapq.heappush(parent._minima, (self.fine, self.order, self))
 
@@ -170,7 +175,7 @@ class Branch:
         if self.head is None:
             self.turn = None
             return
-        turn = (parent.policy.rank(self, self.head), self.order, self)
+        turn = (self.rank(self.head), self.order, self)
         if self.turn is not None and self.turn[0] == turn[0]:
             return
         if parent.turns and parent.turns[0] is self.turn:  # it has just been served
@@ -178,6 +183,12 @@ class Branch:
         else:
             heapq.heappush(parent.turns, turn)
         self.turn = turn
+
+    def rank(self, claim: Claim) -> Rank:
+        """Where the branch stands with this claim: what a guarantee covers goes before all that the parent's
+        policy may say."""
+        assert self.parent is not None
+        return (not self.covered, self.parent.policy.rank(self, claim))
 
     def first(self) -> Branch | None:
         """The child whose turn it is."""
@@ -208,8 +219,3 @@ class Branch:
         if len(bound.dims) == 1:
             return self.usage.get(bound.dims[0], 0)
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
-
-
-def _add(target: Vector, parts: Vector, sign: int) -> None:
-    for dim, part in parts.items():
-        target[dim] = target.get(dim, 0) + sign * part

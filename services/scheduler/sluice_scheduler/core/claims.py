@@ -13,6 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sluice.values import Resources
 
+from sluice_scheduler.core.amounts import add
+
 #: What is counted apart from everything else: a cluster's share of a pool, and a resource.
 Dim: TypeAlias = tuple[str, str, str]
 #: Amounts by dim; few, so pairs are faster than a dict.
@@ -48,8 +50,7 @@ class Option:
         self.where = " and ".join(dict.fromkeys(pools))
         sums: dict[Dim, int] = {}
         for each, pool in zip(shape.parts, pools, strict=True):
-            for dim, amount in cost_of(each.cluster, pool, each.requests, each.pods):
-                sums[dim] = sums.get(dim, 0) + amount
+            add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
         self.cost: Cost = tuple(sums.items())
 
 

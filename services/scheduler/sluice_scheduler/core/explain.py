@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from sluice.quantities import format_amount
 
 from sluice_scheduler.core.applications import Application
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Option
+from sluice_scheduler.core.claims import Claim, Shape
 from sluice_scheduler.core.entities import Drain, Pod, Workload
+from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.reclaim import is_barred
-from sluice_scheduler.core.shares import as_percent
-from sluice_scheduler.core.state import State
+from sluice_scheduler.core.rooms import Bound, Room
+from sluice_scheduler.core.state import State, pod_cost
 
 #: From fewer ends nothing is estimated.
 DRAIN_MIN: Final = 3
@@ -35,11 +39,11 @@ class Standing(NamedTuple):
     eta_ms: int | None = None
 
 
-def why(state: State, key: str) -> Answer:
+def why(state: State, key: str, fair: FairFigures) -> Answer:
     """Why the pod or workload with this key is not admitted, or that it is."""
     claim = state.forest.claims.get(key)
     if claim is not None:
-        return _why_in_line(state, claim)
+        return _why_in_line(state, claim, fair)
     promise = state.promise_for(key)
     if promise is not None:
         return _why_promised(state)
@@ -48,33 +52,31 @@ def why(state: State, key: str) -> Answer:
         return Answer(reason="Unknown", sentence=f"{key} is not known here")
     if account.problem:
         return Answer(reason="Problem", sentence=account.problem)
-    return _why_workload(account) if isinstance(account, Workload) else _why_pod(state, account)
+    return _why_workload(account) if isinstance(account, Workload) else _why_pod(state, account, fair)
 
 
-def _why_in_line(state: State, claim: Claim) -> Answer:
+def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
     state.forest.settle()
     leaf = state.forest.leaves[claim.line]
-    position = 1 + sum(1 for other in leaf.line if other.place < claim.place)
-    eta_ms = _eta(state, claim.line, position)
-    if not claim.shape.options:
-        return Answer(
-            reason="NoPool",
-            sentence=NO_POOL,
-            position=position,
-        )
-    if leaf.line.strict and position > 1:
-        return Answer(
-            reason="BehindFirst",
-            sentence=f"{leaf.name} serves strictly in order, and {position - 1} claims stand before it",
-            position=position,
-            eta_ms=eta_ms,
-        )
+    before = [other for other in leaf.line if other.place < claim.place]
+    position = 1 + len(before)
     reason, sentence = why_short(state, leaf, claim)
-    return Answer(reason=reason, sentence=sentence, position=position, eta_ms=eta_ms)
+    if reason == "NoPool":
+        return Answer(reason=reason, sentence=sentence, position=position)
+    bound = state.forest.short_of(leaf, claim.shape.options[0])
+    if leaf.line.strict and before:
+        reason = "BehindFirst"
+        stand = "1 claim stands" if len(before) == 1 else f"{len(before)} claims stand"
+        sentence = f"{leaf.name} serves strictly in order, and {stand} before it"
+    elif bound is not None:
+        sentence += _standing(leaf, bound, fair) + _ends_before(state, leaf, claim, before)
+    return Answer(
+        reason=reason, sentence=sentence, position=position, eta_ms=_eta(state, claim.line, position)
+    )
 
 
 def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
-    """What a claim in line is short of: a reason and a sentence."""
+    """What a claim in line is short of: a reason, and a sentence that stays true for long."""
     if not claim.shape.options:
         return "NoPool", NO_POOL
     option = claim.shape.options[0]
@@ -88,36 +90,61 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
             f"pool {bound.dims[0][1]} has no {resource}: take it out, or add nodes with it",
         )
     asked = format_amount(resource, bound.part(option.cost))
-    standing = f"{leaf.name} holds {as_percent(leaf.share)} of what it has most of, by weight"
     may_push = "; it lost pods before and takes none from others now" if is_barred(state, claim) else ""
-    ends = _ends_first(state, leaf, option)
     return (
         "NoRoom" if bound.name.startswith("pool ") else "OverLimit",
-        f"waits for {asked} {resource} under {bound.name}; {standing}{may_push}{ends}",
+        f"waits for {asked} {resource} under {bound.name}{may_push}",
     )
 
 
-def _ends_first(state: State, leaf: Branch, option: Option) -> str:
-    """How many of its own queue's pods would have to end, if that alone were to make room."""
-    missing = {
-        dim: amount - _left(state, dim) for dim, amount in option.cost if 0 <= _left(state, dim) < amount
-    }
-    if not missing:
+def _standing(leaf: Branch, bound: Bound, fair: FairFigures) -> str:
+    """How far its queue is from what would be fair, of what the claim is short of."""
+    share = sum(fair.given.get(leaf, {}).get(dim, 0) for dim in bound.dims)
+    if not share:
         return ""
-    for count, key in enumerate(sorted(state.holders.get(leaf.name, ())), start=1):
-        pod = state.pod(key)
-        for resource, amount in pod.facts.requests.items():
-            dim = (pod.cluster, pod.pool, resource)
-            if dim in missing:
-                missing[dim] -= amount
-        if max(missing.values()) <= 0:
-            return f"; it fits when {count} of its queue's pods have ended"
-    return ""
+    return f"; {leaf.name} is at {leaf.used(bound) / share:.0%} of its fair share of {bound.dims[0][2]}"
 
 
-def _left(state: State, dim: tuple[str, str, str]) -> int:
-    rooms = state.forest.root.rooms_of.get(dim, [])
-    return min((room.left for room in rooms), default=0)
+def _ends_before(state: State, leaf: Branch, claim: Claim, before: Iterable[Claim]) -> str:
+    """How many of its queue's pods must have ended for it to fit under every bound, whichever of them end and
+    whatever those before it in line take; nothing where that alone does not make room."""
+    cost = claim.shape.options[0].cost
+    shapes = Counter(other.shape for other in before)
+    missing: dict[Room, int] = {}
+    for room in (room for branch in leaf.bounded for room in branch.rooms):
+        asked = room.bound.part(cost)
+        taken = sum(times * _most_of(shape, room.bound) for shape, times in shapes.items())
+        if asked and asked + taken > room.left:
+            missing[room] = asked + taken - room.left
+    pods = [state.pod(key) for key in state.holders.get(leaf.name, ())]
+    costs = [pod_cost(pod) for pod in pods if not pod.evicting]
+    costs = [each for each in costs if any(room.bound.part(each) for room in missing)]
+    ends = [_ends_for(amount, (room.bound.part(each) for each in costs)) for room, amount in missing.items()]
+    if not ends or None in ends:
+        return ""
+    count = max(end for end in ends if end is not None)
+    resources = " or ".join(sorted({room.bound.dims[0][2] for room in missing}))
+    have = "has" if count == 1 else "have"
+    condition = ", if others leave it the room" if _is_contested(leaf, claim, missing) else ""
+    return f"; it fits once {count} of {leaf.name}'s pods with {resources} {have} ended{condition}"
+
+
+def _most_of(shape: Shape, bound: Bound) -> int:
+    return max((bound.part(option.cost) for option in shape.options), default=0)
+
+
+def _ends_for(missing: int, held: Iterable[int]) -> int | None:
+    """How many ends free so much even if the smallest end first; None if all together do not."""
+    freed = accumulate(sorted(held))
+    return next((count for count, total in enumerate(freed, start=1) if total >= missing), None)
+
+
+def _is_contested(leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
+    """Whether somebody who does not stand before it in line might take the room."""
+    if any(other is not leaf for room in rooms for fit in room.needs for other in fit.leaves):
+        return True
+    behind = (other for other in leaf.line if other.place > claim.place)
+    return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)
 
 
 def _why_promised(state: State) -> Answer:
@@ -136,7 +163,7 @@ def _why_workload(workload: Workload) -> Answer:
     return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")
 
 
-def _why_pod(state: State, pod: Pod) -> Answer:
+def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
     if pod.holds:
         leaving = ", and is being taken back" if pod.evicting else ""
         return Answer(reason="Admitted", sentence=f"{pod.name} is admitted in pool {pod.pool}{leaving}")
@@ -153,7 +180,7 @@ def _why_pod(state: State, pod: Pod) -> Answer:
         return _why_in_replica(state, app, pod.pod_set)
     workload = state.workload_of(pod.key)
     if workload is not None:
-        whole = why(state, workload.key)
+        whole = why(state, workload.key, fair)
         return Answer(
             reason="WaitsForGang",
             sentence=f"{workload.name} is not admitted yet: {whole.sentence}",

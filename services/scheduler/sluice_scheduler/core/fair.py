@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from sluice.values import Resources
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Dim, Part
-from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.rooms import Bound
 from sluice_scheduler.core.state import State
 
@@ -38,12 +38,12 @@ class Wish:
 
 
 class FairFigures:
-    """`demand` and `shares` of each branch, by `pool/resource`."""
+    """`demand` and `shares` of each branch, by `pool/resource`; `given` is the same as `shares`, by dim."""
 
     def __init__(self, state: State) -> None:
         self.demand: dict[Branch, Resources] = {}
         self.shares: dict[Branch, Resources] = {}
-        self._given: dict[Branch, dict[Dim, int]] = {}
+        self.given: dict[Branch, dict[Dim, int]] = {}
         self._wishes = _wishes(state)
         root = state.forest.root
         for dim in sorted(state.forest.capacity):
@@ -71,7 +71,7 @@ class FairFigures:
 
     def _rest(self, branch: Branch, bound: Bound, dim: Dim) -> int:
         """What a bound over several pools leaves in one: shares given in others, or what is held there."""
-        given = self._given.get(branch, {})
+        given = self.given.get(branch, {})
         others = (given.get(d, branch.usage.get(d, 0)) for d in bound.dims if d != dim)
         return max(0, bound.amount - sum(others))
 
@@ -82,9 +82,9 @@ class FairFigures:
             least = max((self._rest(branch, bound, dim) for bound in bounds), default=0)
             asking.append(Asking(branch, min(least, wanted[branch]), wanted[branch]))
         for branch, amount in water_fill(asking, offered).items():
-            self._given.setdefault(branch, {})[dim] = amount
+            self.given.setdefault(branch, {})[dim] = amount
             if amount:
-                add_resources(self.shares.setdefault(branch, {}), {_key(dim): amount})
+                add(self.shares.setdefault(branch, {}), [(_key(dim), amount)])
             if branch.children:
                 self._fill(branch.children, dim, wanted, amount)
             else:
@@ -102,7 +102,7 @@ class FairFigures:
     def _ask(self, leaf: Branch, key: str, amount: int) -> None:
         if amount:
             for branch in leaf.path:
-                add_resources(self.demand.setdefault(branch, {}), {key: amount})
+                add(self.demand.setdefault(branch, {}), [(key, amount)])
 
 
 def water_fill(asking: list[Asking], amount: int) -> dict[Branch, int]:

@@ -21,7 +21,7 @@ from sluice_scheduler.core.branch import Branch, Hope
 from sluice_scheduler.core.claims import Claim, Cost, Dim, Option, Part, Shape
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.core.rooms import Bound, Gate, Room
+from sluice_scheduler.core.rooms import Bound, Fit, Room
 from sluice_scheduler.core.shares import ROUNDING, SHARE_ONE, dominant, leaf_vector, rounded
 from sluice_scheduler.core.tree import QueueNode
 
@@ -71,9 +71,7 @@ class Forest:
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
         leaf = self.leaves.get(name)
-        if leaf is not None and leaf.parent is not None and leaf.parent.queue is leaf.queue:
-            return leaf.parent
-        return leaf
+        return leaf.parent if leaf is not None and leaf.is_implicit else leaf
 
     # ---- what moves
 
@@ -154,8 +152,8 @@ class Forest:
         """The leaves whose claims may fit now and didn't, or the other way round."""
         turned: dict[Branch, None] = {}
         for room in self._dirty_rooms:
-            for gate in room.remeasure():
-                turned.update(gate.leaves)
+            for fit in room.remeasure():
+                turned.update(fit.leaves)
             if room.left < 0:
                 self._overfull[room] = None
         self._dirty_rooms.clear()
@@ -174,8 +172,8 @@ class Forest:
         """The first way to place a shape that fits everywhere above a leaf."""
         for option in shape.options:
             for branch in leaf.bounded:
-                gate = branch.gates.get(option)
-                if gate is not None and gate.short:
+                fit = branch.fits.get(option)
+                if fit is not None and fit.short:
                     break
             else:
                 return option
@@ -210,8 +208,7 @@ class Forest:
             standing = branch.covered
             covered = covered or any(branch.is_covered(option.cost) for option in claim.shape.options[:1])
             branch.covered = covered
-            assert branch.parent is not None
-            ranks += (branch.order, branch.parent.policy.rank(branch, claim))
+            ranks += (branch.order, branch.rank(claim))
             branch.covered = standing
         return tuple(reversed(ranks))
 
@@ -280,9 +277,9 @@ class Forest:
     def _may_gain(self, branch: Branch, richest: int) -> Iterator[Branch]:
         """The leaves below an inner branch that wait for what would leave it poorer than its richest sibling,
         or what its guarantee covers."""
-        for option, gate in self.root.gates.items():
+        for option, fit in self.root.fits.items():
             if self._least_with(branch, option) < richest or branch.is_covered(option.cost):
-                yield from (leaf for leaf in gate.leaves if branch in leaf.path)
+                yield from (leaf for leaf in fit.leaves if branch in leaf.path)
 
     def _least_with(self, branch: Branch, option: Option) -> int:
         """What a blocked inner branch's share would be at the least if a claim below it were not blocked. The
@@ -345,8 +342,7 @@ class Forest:
         for branch in self.inner:
             self._set_bounds(branch, self._limits(branch))
         for leaf in self.leaves.values():
-            own = leaf.parent is not None and leaf.parent.queue is leaf.queue
-            self._set_bounds(leaf, [] if own else self._limits(leaf))
+            self._set_bounds(leaf, [] if leaf.is_implicit else self._limits(leaf))
             leaf.bounded = [branch for branch in leaf.path if branch.rooms]
         for leaf in self.leaves.values():
             for shape in leaf.line.shapes:
@@ -372,7 +368,7 @@ class Forest:
         return limits_of(branch.name, branch.queue.facts, self.capacity)
 
     def _set_bounds(self, branch: Branch, bounds: Iterable[Bound]) -> None:
-        branch.gates = {}
+        branch.fits = {}
         branch.rooms = [Room(branch, bound) for bound in bounds]
         branch.rooms_of = {}
         for room in branch.rooms:
@@ -383,8 +379,8 @@ class Forest:
         """A leaf has claims of a shape now: let every room above it know what they need."""
         for option in shape.options:
             for branch in leaf.bounded:
-                gate = branch.gates.get(option)
-                if gate is None:
+                fit = branch.fits.get(option)
+                if fit is None:
                     concerned = dict.fromkeys(
                         room for dim, _ in option.cost for room in branch.rooms_of.get(dim, ())
                     )
@@ -393,25 +389,25 @@ class Forest:
                     )
                     if not concerned and not unknown:
                         continue
-                    gate = branch.gates[option] = Gate(option)
-                    gate.short = 1 if unknown else 0  # a resource that the pool has nothing of
+                    fit = branch.fits[option] = Fit(option)
+                    fit.short = 1 if unknown else 0  # a resource that the pool has nothing of
                     for room in concerned:
-                        room.watch(gate, room.bound.part(option.cost))
-                gate.leaves[leaf] = None
+                        room.watch(fit, room.bound.part(option.cost))
+                fit.leaves[leaf] = None
 
     def _forget(self, leaf: Branch, shape: Shape) -> None:
         for option in shape.options:
             for branch in leaf.bounded:
-                gate = branch.gates.get(option)
-                if gate is None:
+                fit = branch.fits.get(option)
+                if fit is None:
                     continue
-                gate.leaves.pop(leaf, None)
-                if not gate.leaves:
-                    del branch.gates[option]
+                fit.leaves.pop(leaf, None)
+                if not fit.leaves:
+                    del branch.fits[option]
                     for room in dict.fromkeys(
                         r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())
                     ):
-                        room.forget(gate)
+                        room.forget(fit)
 
 
 def _most(branch: Branch) -> int:

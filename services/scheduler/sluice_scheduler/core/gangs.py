@@ -5,7 +5,7 @@ from __future__ import annotations
 from sluice.events import Gang
 
 from sluice_scheduler.core.applications import Application, minimum_of
-from sluice_scheduler.core.reclaim import evict
+from sluice_scheduler.core.evict import evict
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.victims import whole_of
 

@@ -34,7 +34,7 @@ def _factors() -> tuple[int, ...]:
 _FACTORS: Final = _factors()
 
 
-@lru_cache(maxsize=1024)  # the queues of one policy decay by the same steps
+@lru_cache(maxsize=1024)  # all queues decay by the same steps
 def decay(steps: int) -> int:
     """2^(-steps/4096), in units of 2^-64."""
     halves, rest = divmod(steps, 1 << _STEP_BITS)
@@ -49,13 +49,11 @@ def decay(steps: int) -> int:
 
 def look_back(state: State) -> None:
     """Time has passed: let every history decay up to now, in whole steps, towards what was held meanwhile."""
-    now = state.cell.time_ms
+    now, half_life_ms = state.cell.time_ms, state.config.half_life_ms
     for branch in _with_memory(state):
         history = state.histories.get(f"{History.kind}/{branch.name}")
         if history is None:
-            state.histories.put(History(queue=branch.name, time_ms=now, used={}))
-            continue
-        half_life_ms = branch.parent.policy.half_life_ms if branch.parent else 0
+            continue  # no pass has seen it yet
         steps = ((now - history.time_ms) << _STEP_BITS) // half_life_ms
         if steps > 0:
             kept = decay(steps)
@@ -71,14 +69,16 @@ def look_back(state: State) -> None:
 
 
 def remember(state: State) -> None:
-    """Tell the branches what their share of the past is."""
+    """Tell the branches what their share of the past is; a queue's history begins with its first pass."""
     for branch in _with_memory(state):
         history = state.histories.get(f"{History.kind}/{branch.name}")
-        if history is not None:
-            vector = leaf_vector(_amounts(history), state.forest.capacity)
-            branch.past_share = rounded(dominant(vector, branch.weight))
-            if branch.head is not None:  # without one it has no turn; when it gets one it is ranked anew
-                state.forest.touch(branch)
+        if history is None:
+            history = History(queue=branch.name, time_ms=state.cell.time_ms, used={})
+            state.histories.put(history)
+        vector = leaf_vector(_amounts(history), state.forest.capacity)
+        branch.past_share = rounded(dominant(vector, branch.weight))
+        if branch.head is not None:  # without one it has no turn; when it gets one it is ranked anew
+            state.forest.touch(branch)
 
 
 def _amounts(history: History) -> dict[Dim, int]:
@@ -100,7 +100,5 @@ def _with_memory(state: State) -> list[Branch]:
     return [
         branch
         for branch in siblings
-        if branch.parent is not None
-        and branch.parent.queue is not branch.queue
-        and branch.parent.policy.half_life_ms
+        if branch.parent is not None and not branch.is_implicit and branch.parent.policy.looks_back
     ]

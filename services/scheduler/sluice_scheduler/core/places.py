@@ -7,16 +7,12 @@ from typing import TypeAlias
 
 from sluice.values import Resources
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.entities import Node, Pool, Unmanaged
 
 #: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
 PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
 Labels: TypeAlias = Mapping[str, str]
-
-
-def add_resources(target: Resources, amounts: Mapping[str, int], sign: int = 1) -> None:
-    for resource, amount in amounts.items():
-        target[resource] = target.get(resource, 0) + sign * amount
 
 
 class Places:
@@ -49,7 +45,7 @@ class Places:
     def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
         """What has come and gone leaves no trace: a worker that takes over must find the same."""
         capacity = self.capacity.setdefault((cluster, pool), {})
-        add_resources(capacity, amounts, sign)
+        add(capacity, amounts.items(), sign)
         for resource in [name for name, amount in capacity.items() if not amount]:
             del capacity[resource]
         if not capacity:

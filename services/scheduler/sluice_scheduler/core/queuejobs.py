@@ -13,7 +13,7 @@ from sluice.decisions import CreatePod
 from sluice.events import OutcomeEvent, WorkloadFacts
 
 from sluice_scheduler.core.entities import Pod, Workload
-from sluice_scheduler.core.reclaim import evict_pod
+from sluice_scheduler.core.evict import evict_pod
 from sluice_scheduler.core.state import State
 
 #: Back-off grows no longer than this.
@@ -64,12 +64,10 @@ def _make(state: State, workload: Workload, index: int) -> None:
     job = workload.job
     attempt = job.attempts.get(str(index), 0)
     name = f"{workload.name}-{index}-{attempt}"
-    decision = state.decide(
+    decision = state.decide_about(
         CreatePod,
-        cluster=workload.cluster,
-        namespace=workload.namespace,
+        workload,
         name=name,
-        uid=workload.uid,
         job=workload.name,
         queue=workload.queue,
         index=index,

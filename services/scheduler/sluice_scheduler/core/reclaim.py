@@ -1,4 +1,4 @@
-"""Taking back: between queues where it strictly improves, inside a queue by priority, and what is over.
+"""Taking back: between queues where it strictly improves, inside a queue by priority.
 
 A reclaim is first tried on paper. Victims are picked one by one from the branch with the highest share under
 the scope, down to one queue, until the claim would fit; who turns out not to be needed is let go; then the
@@ -11,20 +11,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from sluice.decisions import Evict
-
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Dim, Option
-from sluice_scheduler.core.entities import Pod, Promise
-from sluice_scheduler.core.release import suspend
+from sluice_scheduler.core.entities import Promise
+from sluice_scheduler.core.evict import evict
 from sluice_scheduler.core.rooms import Room
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.trial import Trial, rises
 from sluice_scheduler.core.victims import Unit, units_of
 
-#: So long an operator may take to end the pods of an application that was suspended.
-SUSPENSION_MS: Final = 30_000
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
 
@@ -195,7 +191,7 @@ class Search:
             (
                 unit
                 for unit in self._untaken(branch)
-                if _touches(unit, dims) and self._is_ripe(unit) and not self._robs_guarantee(unit, below)
+                if unit.touches(dims) and self._is_ripe(unit) and not self._robs_guarantee(unit, below)
             ),
             None,
         )
@@ -206,7 +202,7 @@ class Search:
                 unit
                 for unit in self._untaken(self._leaf)
                 if unit.priority < self._claim.priority
-                and _touches(unit, room.bound.dims)
+                and unit.touches(room.bound.dims)
                 and self._is_ripe(unit)
             ),
             None,
@@ -313,10 +309,6 @@ class Search:
         )
 
 
-def _touches(unit: Unit, dims: tuple[Dim, ...]) -> bool:
-    return any(dim in dims for dim, _ in unit.cost)
-
-
 def _gains(branch: Branch, before: Trial, after: Trial) -> bool:
     """Whether a shortfall of a guarantee shrinks."""
     return any(
@@ -341,93 +333,3 @@ def _why_reclaimed(leaf: Branch, victim: Branch, *, covered: bool) -> str:
         f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of, "
         f"{mine.name} only {as_percent(mine.share)}"
     )
-
-
-def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
-    """Decide that a unit's pods leave; until when they may hold it up."""
-    queue = unit.leaf.queue
-    deadline_ms = state.cell.time_ms + (queue.facts.grace_ms if queue else 0)
-    app = unit.application
-    workload = app.workload if app else None
-    suspended = 0
-    if workload is not None:
-        workload.barred = state.cell.grounds
-        for pod in unit.pods:
-            workload.taken = {**workload.taken, pod.pod_set: workload.taken.get(pod.pod_set, 0) + 1}
-        state.workloads.put(workload)
-        state.touch(workload)
-        if unit.is_whole:
-            seq = suspend(state, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence)
-            suspended = seq if workload.facts.suspendable else 0
-    for pod in unit.pods:
-        evict_pod(state, pod, deadline_ms, reason, sentence, by=suspended)
-    state.settle_applications()
-    return deadline_ms
-
-
-def hasten(state: State) -> None:
-    """Evict pods one by one whose application should have suspended them long ago."""
-    for key in sorted(state.suspending):
-        workload = state.workloads.get(key)
-        if workload is not None and state.cell.time_ms < workload.deadline_ms + SUSPENSION_MS:
-            continue
-        del state.suspending[key]
-        if workload is not None:
-            for pod in [state.pod(key) for key in sorted(state.evicting.get(workload.seq, ()))]:
-                why = f"{workload.title} was suspended and has not taken its pods back"
-                evict_pod(state, pod, state.cell.time_ms, "Suspended", why)
-            workload.deadline_ms = 0
-            state.workloads.put(workload)
-
-
-def evict_pod(state: State, pod: Pod, deadline_ms: int, reason: str, sentence: str, *, by: int = 0) -> None:
-    """Decide that a pod leaves, unless it does so by another decision."""
-    state.withdraw(pod)
-    if not by:
-        decision = state.decide(
-            Evict,
-            cluster=pod.cluster,
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=pod.uid,
-            queue=pod.queue,
-            deadline_ms=deadline_ms,
-            reason=reason,
-            sentence=sentence,
-        )
-    pod.evicting = by or decision.seq
-    state.pods.put(pod)
-    state.enter(pod)
-
-
-# ---- what is over
-
-
-def shed(state: State) -> None:
-    """Capacity or a limit has shrunk below what is held: take back what is over, the richest first."""
-    for room in state.forest.overfull():
-        for promise in sorted(state.promises, key=lambda promise: -promise.seq):
-            if _is_over(room) and room.bound.part(state.promised_cost(promise)):
-                state.give_up(promise)
-        while _is_over(room):
-            unit = _to_shed(state, room.branch, room.bound.dims)
-            if unit is None:
-                break
-            evict(state, unit, reason="Overcommitted", sentence=f"more is held than {room.bound.name} allows")
-            state.forest.settle()
-
-
-def _is_over(room: Room) -> bool:
-    return room.branch.used(room.bound) > room.bound.amount
-
-
-def _to_shed(state: State, branch: Branch, dims: tuple[Dim, ...]) -> Unit | None:
-    """Whoever gave his pods out of reach of others' claims has not given them out of reach of this."""
-    if branch.is_leaf:
-        return next((unit for unit in units_of(state, branch) if _touches(unit, dims)), None)
-    for child in sorted(branch.children, key=lambda child: (child.share, child.order), reverse=True):
-        if any(child.usage.get(dim, 0) > 0 for dim in dims):
-            unit = _to_shed(state, child, dims)
-            if unit is not None:
-                return unit
-    return None

@@ -21,10 +21,6 @@ from sluice_scheduler.core.state import State
 def about(workload: Workload) -> dict[str, Any]:
     """What every decision to release or suspend an application says of it."""
     return {
-        "cluster": workload.cluster,
-        "namespace": workload.namespace,
-        "name": workload.name,
-        "uid": workload.uid,
         "queue": workload.queue,
         "application": workload.facts.kind,
         "suspendable": workload.facts.suspendable,
@@ -51,8 +47,8 @@ def put_back(state: State, workload: Workload) -> None:
 
 def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:
     """Decide that an application be held back; the decision's seq."""
-    decision = state.decide(
-        EvictWorkload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
+    decision = state.decide_about(
+        EvictWorkload, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
     )
     workload.seq, workload.deadline_ms = decision.seq, deadline_ms
     state.releasing[decision.seq] = workload.key

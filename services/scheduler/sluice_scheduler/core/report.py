@@ -8,12 +8,12 @@ from typing import Any, Final
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
 from sluice.values import Resources
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
 from sluice_scheduler.core.fair import FairFigures
-from sluice_scheduler.core.places import add_resources
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.shown import show
 from sluice_scheduler.core.state import State
@@ -198,17 +198,17 @@ def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
     here = [key for key in sorted(state.places.capacity) if key[1] == pool.name]
     capacity: Resources = {}
     for key in here:
-        add_resources(capacity, state.places.capacity[key])
+        add(capacity, state.places.capacity[key].items())
     root = state.forest.root
     reserved: Resources = {}
     for held in (root.usage, root.leaving):
         for (_, name, resource), amount in held.items():
             if name == pool.name:
-                add_resources(reserved, {resource: amount})
+                add(reserved, [(resource, amount)])
     unmanaged: Resources = {}
     for outside in state.unmanaged:
         if outside.pool == pool.name:
-            add_resources(unmanaged, outside.requests)
+            add(unmanaged, outside.requests.items())
     over = sorted(r for r, amount in reserved.items() if amount > max(0, capacity.get(r, 0)))
     return {
         "nodes": state.places.node_count.get(pool.name, 0),
@@ -232,7 +232,7 @@ def _by_pool(usage: Mapping[Dim, int]) -> Resources:
     """`pool/resource` → amount, over all clusters."""
     sums: Resources = {}
     for (_, pool, resource), amount in usage.items():
-        add_resources(sums, {f"{pool}/{resource}": amount})
+        add(sums, [(f"{pool}/{resource}", amount)])
     return _sorted(sums)
 
 

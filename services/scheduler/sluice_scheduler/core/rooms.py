@@ -33,7 +33,7 @@ class Bound(NamedTuple):
         return part
 
 
-class Gate:
+class Fit:
     """Whether an option fits into all rooms of one branch, and the leaves where claims wait for it."""
 
     __slots__ = ("leaves", "option", "short")
@@ -50,7 +50,7 @@ class Room:
     def __init__(self, branch: Branch, bound: Bound) -> None:
         self.branch = branch
         self.bound = bound
-        self.needs: dict[Gate, int] = {}
+        self.needs: dict[Fit, int] = {}
         self.left = self.measure()
         self._largest_fitting, self._smallest_waiting = _NONE_FITS, _ALL_FIT
 
@@ -70,32 +70,32 @@ class Room:
             return min(self.needs.values())
         return self._smallest_waiting if self.needs else 0
 
-    def watch(self, gate: Gate, need: int) -> None:
-        self.needs[gate] = need
+    def watch(self, fit: Fit, need: int) -> None:
+        self.needs[fit] = need
         if need > self.left:
-            gate.short += 1
+            fit.short += 1
             self._smallest_waiting = min(self._smallest_waiting, need)
         else:
             self._largest_fitting = max(self._largest_fitting, need)
 
-    def forget(self, gate: Gate) -> None:
-        del self.needs[gate]
+    def forget(self, fit: Fit) -> None:
+        del self.needs[fit]
         self._find_edges()
 
-    def remeasure(self) -> list[Gate]:
-        """Take note of what is left now; the gates that opened or shut by it."""
+    def remeasure(self) -> list[Fit]:
+        """Take note of what is left now; the fits that have turned by it."""
         left = self.measure()
         if self._largest_fitting <= left < self._smallest_waiting:
             self.left = left
             return []
         turned = []
-        for gate, need in self.needs.items():
+        for fit, need in self.needs.items():
             fitted, fits = need <= self.left, need <= left
             if fitted != fits:
-                was_open = gate.short == 0
-                gate.short += -1 if fits else 1
-                if was_open != (gate.short == 0):
-                    turned.append(gate)
+                was_open = fit.short == 0
+                fit.short += -1 if fits else 1
+                if was_open != (fit.short == 0):
+                    turned.append(fit)
         self.left = left
         self._find_edges()
         return turned

@@ -12,9 +12,10 @@ from sluice_scheduler.core.claims import Claim, Cost, Option
 from sluice_scheduler.core.entities import Pod, Promise, Workload
 from sluice_scheduler.core.history import remember
 from sluice_scheduler.core.queuejobs import run_jobs
-from sluice_scheduler.core.reclaim import reclaim, shed
+from sluice_scheduler.core.reclaim import reclaim
 from sluice_scheduler.core.release import about, admit_workload, heed
 from sluice_scheduler.core.shares import as_percent
+from sluice_scheduler.core.shed import shed
 from sluice_scheduler.core.shown import show_release
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.workloads import clean_up
@@ -77,8 +78,9 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
     pools = dict(zip(reserved, found, strict=True))
-    decision = state.decide(
+    decision = state.decide_about(
         AdmitWorkload,
+        workload,
         pools=pools,
         reserved=reserved,
         reason="GangFits" if reserved else "NothingToReserve",
@@ -142,12 +144,9 @@ def open_gate(
     state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
 ) -> None:
     """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
-    decision = state.decide(
+    decision = state.decide_about(
         Admit,
-        cluster=pod.cluster,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
+        pod,
         queue=pod.queue,
         pool=pool,
         node_selector=state.places.node_selector(pool),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.claims import Dim
 
 #: By dim: a fraction of the capacity, in units of 2^-96.
@@ -71,8 +72,7 @@ def add_up(children: Iterable[tuple[Vector, int, bool]]) -> Vector:
     smallest: int | None = None
     for vector, fine, blocked in children:
         target, parts = (fixed, vector) if blocked else (scaled, direction(vector, fine))
-        for dim, part in parts.items():
-            target[dim] = target.get(dim, 0) + part
+        add(target, parts.items())
         if not blocked:
             smallest = fine if smallest is None else min(smallest, fine)
     return inner_vector(smallest or 0, scaled, fixed)

@@ -77,12 +77,10 @@ def _create(state: State, workload: Workload) -> None:
     state.workloads.put(workload)
     if facts.kind == BY_HAND:
         return
-    state.decide(
+    state.decide_about(
         CreateWorkload,
-        cluster=workload.cluster,
-        namespace=workload.namespace,
+        workload,
         name=workload.shown,
-        uid=workload.uid,
         application=facts.kind,
         application_name=workload.name,
         queue=workload.queue,
@@ -137,12 +135,10 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if last is not None and last.says(shown, conditions):
         return
     standing = lines.standing(_claim_of(state, workload, app))
-    decision = state.decide(
+    decision = state.decide_about(
         ReportWorkload,
-        cluster=workload.cluster,
-        namespace=workload.namespace,
+        workload,
         name=workload.shown,
-        uid=workload.uid,
         generation=workload.facts.generation,
         phase=phase,
         pod_sets=sets,
@@ -182,12 +178,9 @@ def _report_job(state: State, workload: Workload) -> None:
     )
     if last is not None and last.says(figures, conditions):
         return
-    decision = state.decide(
+    decision = state.decide_about(
         ReportJob,
-        cluster=workload.cluster,
-        namespace=workload.namespace,
-        name=workload.name,
-        uid=workload.uid,
+        workload,
         conditions=conditions,
         reason=figures["phase"],
         sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",

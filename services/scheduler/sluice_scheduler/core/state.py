@@ -40,7 +40,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 6
+CORE_VERSION: Final = 7
 
 D = TypeVar("D", bound=Decision)
 
@@ -158,6 +158,11 @@ class State:
         self.changes[Cell.kind] = cell
         self.decided.append(decision)
         return decision
+
+    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
+        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
+        return self.decide(make, cluster=account.cluster, **named)
 
     def take_decisions(self) -> list[Decision]:
         decided, self.decided = self.decided, []

@@ -20,12 +20,12 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
+from sluice_scheduler.core.evict import hasten
 from sluice_scheduler.core.gangs import judge_gangs
 from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import follow_rules, level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.outcome import on_outcome
 from sluice_scheduler.core.queuejobs import resume_jobs
-from sluice_scheduler.core.reclaim import hasten
 from sluice_scheduler.core.recovery import on_rebuild, on_sync
 from sluice_scheduler.core.report import report
 from sluice_scheduler.core.schedule import schedule

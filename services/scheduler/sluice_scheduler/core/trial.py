@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Cost, Dim
 from sluice_scheduler.core.forest import Forest
@@ -25,9 +26,7 @@ class Trial:
 
     def move(self, leaf: Branch, cost: Cost, sign: int) -> None:
         for branch in leaf.path:
-            moved = self._moved.setdefault(branch, {})
-            for dim, amount in cost:
-                moved[dim] = moved.get(dim, 0) + sign * amount
+            add(self._moved.setdefault(branch, {}), cost, sign)
             self._known.pop(branch, None)
 
     def share(self, branch: Branch) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.applications import Application, minimum_of
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Cost, Dim
@@ -33,6 +36,9 @@ class Unit:
     def is_whole(self) -> bool:
         """A gang that goes whole, or not at all."""
         return self.application is not None and not self.growth
+
+    def touches(self, dims: tuple[Dim, ...]) -> bool:
+        return any(dim in dims for dim, _ in self.cost)
 
 
 def units_of(state: State, leaf: Branch) -> list[Unit]:
@@ -72,13 +78,19 @@ def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:
         for first in range(minimum, len(pods), size):
             replica = pods[first : first + size]
             priority = workload.priority if workload else replica[0].facts.priority
-            cost = _sum([pod_cost(pod) for pod in replica])
+            cost = _sum(pod_cost(pod) for pod in replica)
             units.append(Unit(leaf, replica, cost, priority, replica[-1].admitted_ms, app, growth=True))
     if len(units) < len(everybody) or any(book.reserved for book in app.books.values()):
         priority = workload.priority if workload else max(pod.facts.priority for pod in everybody)
         admitted_ms = workload.admitted_ms if workload else max(pod.admitted_ms for pod in everybody)
         units.append(Unit(leaf, everybody, _sum(costs), priority, admitted_ms, app))
     return units
+
+
+def _sum(costs: Iterable[Cost]) -> Cost:
+    sums: dict[Dim, int] = {}
+    add(sums, chain.from_iterable(costs))
+    return tuple(sums.items())
 
 
 def whole_of(state: State, app: Application, queue: str) -> Unit | None:
@@ -94,11 +106,3 @@ def _drivers_last(app: Application) -> list[str]:
         {each.name for each in app.workload.facts.pod_sets if each.max_count == 1} if app.workload else ()
     )
     return sorted(app.books, key=lambda name: (name in single, name))
-
-
-def _sum(costs: list[Cost]) -> Cost:
-    sums: dict[Dim, int] = {}
-    for cost in costs:
-        for dim, amount in cost:
-            sums[dim] = sums.get(dim, 0) + amount
-    return tuple(sums.items())

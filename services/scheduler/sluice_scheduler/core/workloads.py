@@ -234,12 +234,10 @@ def forget_spark_pod(state: State, pod: Pod) -> None:
 def _forget_shown(state: State, workload: Workload) -> None:
     """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it."""
     if workload.shown:
-        state.decide(
+        state.decide_about(
             Delete,
-            cluster=workload.cluster,
-            namespace=workload.namespace,
+            workload,
             name=workload.shown,
-            uid=workload.uid,
             about="dynamicworkload",
             reason="ApplicationGone",
             sentence=f"no pod of {workload.title} is left",
@@ -286,12 +284,9 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
 
 def _delete(state: State, pod: Pod) -> None:
     state.withdraw(pod)
-    decision = state.decide(
+    decision = state.decide_about(
         Delete,
-        cluster=pod.cluster,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
+        pod,
         about="pod",
         reason="DriverEnded",
         sentence="its driver has ended, and nobody is left to use it",

@@ -19,11 +19,14 @@ from sluice_scheduler.ledger.memory import MemoryLedger
 
 CLUSTER: Final = "sim"
 CELL: Final = "default"
+CONFIG: Final = CellConfig(
+    cell=CELL, clusters=(CLUSTER,), kinds=("queue",), policy="drf", core_version=CORE_VERSION
+)
 _EPOCH: Final = Epoch(1, 1)
 
 
 class SimulatedCell:
-    def __init__(self, policies: Mapping[str, Policy], policy: str) -> None:
+    def __init__(self, policies: Mapping[str, Policy], config: CellConfig = CONFIG) -> None:
         self._policies = policies
         self._ledger = MemoryLedger()
         self._offset = 0
@@ -31,9 +34,6 @@ class SimulatedCell:
         self.decided = 0
         self.state = State(policies)
         asyncio.run(self._begin())
-        config = CellConfig(
-            cell=CELL, clusters=(CLUSTER,), kinds=("queue",), policy=policy, core_version=CORE_VERSION
-        )
         (fence,) = self.feed(
             [RebuildEvent(config=config, next_seq=1, reason="simulation", time_ms=0, cluster=CLUSTER)]
         )

@@ -13,8 +13,8 @@ from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
 from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
-from sluice_scheduler.simulator.run import RestlessError, Result, Simulation
-from sluice_scheduler.simulator.scenario import Scenario, ScenarioError, expectation_line, load
+from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
+from sluice_scheduler.simulator.scenario import Place, Scenario, ScenarioError, line_of, load
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
 EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
@@ -23,24 +23,30 @@ EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
-        scenario = _scenario(arguments)
-        policies = installed_policies()
-        compared = [name for name in arguments.compare.split(",") if name]
-        policy = arguments.policy or scenario.policy
-        for name in compared or [policy]:
-            if name not in policies:
-                known = ", ".join(sorted(policies))
-                raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
-        if compared:
-            return _compare(scenario, compared, policies, arguments)
-        simulation = Simulation(scenario, policy=policy, policies=policies)
-        result = simulation.run()
+        return _run(arguments)
     except ScenarioError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
+        return EXIT_MALFORMED
+    except ImpossibleEventError as error:
+        print(f"sluice simulate: {_in_file(arguments, ('events', error.index), str(error))}", file=sys.stderr)
         return EXIT_MALFORMED
     except RestlessError as error:
         print(f"sluice simulate: {error}", file=sys.stderr)
         return EXIT_EXPECTATION
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    scenario = _scenario(arguments)
+    policies = installed_policies()
+    compared = [name for name in arguments.compare.split(",") if name]
+    for name in [*compared, arguments.policy]:
+        if name and name not in policies:
+            known = ", ".join(sorted(policies))
+            raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
+    if compared:
+        return _compare(scenario, compared, policies, arguments)
+    simulation = Simulation(scenario, policy=arguments.policy, policies=policies)
+    result = simulation.run()
     if arguments.json:
         for line in (*result.lines, result.summary):
             print(json.dumps(line))
@@ -50,9 +56,12 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.plot:
         plot_shares(result, arguments.plot)
     for index, message in result.failures:
-        number = expectation_line(Path(arguments.file).read_text(), index)
-        print(f"{arguments.file}:{number}: {message}", file=sys.stderr)
+        print(_in_file(arguments, ("expect", index), message), file=sys.stderr)
     return EXIT_EXPECTATION if result.failures else 0
+
+
+def _in_file(arguments: argparse.Namespace, place: Place, message: str) -> str:
+    return f"{arguments.file}:{line_of(Path(arguments.file).read_text(), place)}: {message}"
 
 
 def _compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -17,9 +17,9 @@ from sluice_scheduler.core.reclaim import PATIENCE_MS
 from sluice_scheduler.core.report import dominant_share
 from sluice_scheduler.core.shares import SHARE_ONE
 from sluice_scheduler.installed import installed_policies
-from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
-from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Scenario, copies
+from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Resize, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
 from sluice_scheduler.simulator.world import SimPod, World
 
@@ -33,6 +33,18 @@ _ROUNDS_MAX: Final = 100_000
 
 class RestlessError(Exception):
     """Decisions at one time did not come to an end."""
+
+
+class ImpossibleEventError(Exception):
+    """An event of the scenario asks for what the world can't do any more; which one."""
+
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(index, message)
+        self.index = index
+        self._message = message
+
+    def __str__(self) -> str:
+        return f"events.{self.index}: {self._message}"
 
 
 @dataclass(slots=True)
@@ -62,7 +74,8 @@ class Simulation:
         after_feed: Callable[[SimulatedCell], None] | None = None,
     ) -> None:
         self._scenario = scenario
-        self.cell = SimulatedCell(policies or installed_policies(), policy or scenario.policy)
+        config = replace(CONFIG, policy=policy or scenario.policy, half_life_ms=scenario.half_life)
+        self.cell = SimulatedCell(policies or installed_policies(), config)
         self.world = World()
         self.result = Result()
         self._after_feed = after_feed
@@ -84,8 +97,8 @@ class Simulation:
         for queue in self._scenario.queues:
             self.world.add_queue(queue)
         self._settle()
-        for event in self._scenario.events:
-            for at, act in self._actions(event):
+        for index, event in enumerate(self._scenario.events):
+            for at, act in self._actions(index, event):
                 self._plan(at, _EVENT, act)
         for index, expectation in enumerate(self._scenario.expect):
             self._plan(expectation.at, _EXPECT, partial(self._compare, index, expectation))
@@ -169,13 +182,13 @@ class Simulation:
 
     # ---- what happens
 
-    def _actions(self, event: Event) -> Iterator[tuple[int, Callable[[], object]]]:
+    def _actions(self, index: int, event: Event) -> Iterator[tuple[int, Callable[[], object]]]:
         world = self.world
         if (submit := event.submit) is not None:
-            for index, name in enumerate(copies(submit)):
-                yield event.at + index * submit.every, partial(world.submit, submit, name)
+            for number, name in enumerate(copies(submit)):
+                yield event.at + number * submit.every, partial(world.submit, submit, name)
         if (grow := event.grow) is not None:
-            yield event.at, lambda: world.grow(grow)
+            yield event.at, lambda: self._grow(index, grow)
         if (shrink := event.shrink) is not None:
             yield event.at, lambda: world.shrink(shrink)
         if (succeed := event.succeed) is not None:
@@ -188,6 +201,14 @@ class Simulation:
             yield event.at, lambda: world.set_queue(change)
         if (pool := event.set_pool) is not None:
             yield event.at, lambda: world.set_pool(pool.name, pool.nodes, pool.capacity)
+
+    def _grow(self, index: int, change: Resize) -> None:
+        if self.world.workloads[change.workload].ended:
+            at = f"{self.world.now_ms / 1000:g}s"
+            raise ImpossibleEventError(
+                index, f"grow: {change.workload} has ended by {at}: let it grow earlier, or submit another"
+            )
+        self.world.grow(change)
 
     def _finished(self, pods: list[SimPod]) -> None:
         ended = {(pod.workload.name, pod.pod_set): pod.workload for pod in pods}

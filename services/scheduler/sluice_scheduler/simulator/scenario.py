@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn, Self
+from typing import Annotated, Any, Final, Literal, NoReturn, Self, TypeAlias
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -14,6 +14,10 @@ from pydantic.alias_generators import to_camel
 from sluice.crds import AccessList, NamespaceBinding, QueueSpec, Reclaim
 from sluice.crds.values import Requests
 
+from sluice_scheduler.installed import installed_policies
+
+#: The way to a part of the file: keys, and numbers in lists.
+Place: TypeAlias = tuple[Any, ...]
 #: So many of the names that there are, a message tells.
 NAMED: Final = 10
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -190,6 +194,8 @@ class Scenario(Part):
     api_version: Literal["sluice.dev/v1alpha1"]
     kind: Literal["Scenario"]
     policy: str = "drf"
+    half_life: Time = Field(default="1h", gt=0, validate_default=True)
+    """Under policies that look back, after so long a use counts half."""
     pools: Annotated[list[Pool], Field(min_length=1)]
     queues: Annotated[list[Queue], Field(min_length=1)]
     events: list[Event] = []
@@ -214,6 +220,7 @@ def parse(text: str, *, name: str = "scenario") -> Scenario:
         raise ScenarioError(f"{name}:{line}: no YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(f"{name}:1: no YAML: {error}") from error
+    _refuse_repeated_keys(name, root, (), set())
     if root is None or not isinstance(content, dict):
         raise ScenarioError(
             f"{name}:1: the file must be a mapping with apiVersion, kind, pools, queues, events"
@@ -227,18 +234,41 @@ def parse(text: str, *, name: str = "scenario") -> Scenario:
     return scenario
 
 
-def expectation_line(text: str, index: int) -> int:
-    """The line of the file in which an expectation stands."""
-    return _line(yaml.compose(text, Loader=yaml.SafeLoader), ("expect", index))
+def line_of(text: str, place: Place) -> int:
+    """The line of the file in which something stands."""
+    return _line(yaml.compose(text, Loader=yaml.SafeLoader), place)
+
+
+def _refuse_repeated_keys(name: str, node: yaml.Node | None, place: Place, seen: set[int]) -> None:
+    """YAML's readers take the last of two and say nothing."""
+    if id(node) in seen:
+        return  # an alias
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _refuse_repeated_keys(name, item, (*place, index), seen)
+    elif isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            here, line = (*place, key.value), key.start_mark.line + 1
+            if key.value in lines:
+                message = f"stands in line {lines[key.value]} already: take one of them out"
+                raise ScenarioError(f"{name}:{line}: {_field(here)}: {message}")
+            lines[key.value] = line
+            _refuse_repeated_keys(name, value, here, seen)
 
 
 def _told(name: str, root: yaml.Node, problem: Any) -> str:
     place = tuple(problem["loc"])
-    field = ".".join(str(step) for step in place) or "the file"
-    return f"{name}:{_line(root, place)}: {field}: {problem['msg'].removeprefix('Value error, ')}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{name}:{_line(root, place)}: {_field(place) or 'the file'}: {message}"
 
 
-def _line(node: yaml.Node | None, place: tuple[Any, ...]) -> int:
+def _field(place: Place) -> str:
+    return ".".join(str(step) for step in place)
+
+
+def _line(node: yaml.Node | None, place: Place) -> int:
     """The line of the deepest part of `place` that is there."""
     line = node.start_mark.line + 1 if node else 1
     for step in place:
@@ -265,8 +295,10 @@ class _Names:
         self._pools = self._unique("pools", [pool.name for pool in scenario.pools])
         self._pod_sets: dict[str, set[str]] = {}  # by workload
         self._specs = {queue.name: queue for queue in scenario.queues}
+        self._policies = installed_policies()
+        self._must_be("policy", scenario.policy, self._policies, ("policy",))
         for index, queue in enumerate(scenario.queues):
-            self._check_parent(queue, ("queues", index, "parent"))
+            self._check_names_in(queue, ("queues", index))
         before = 0
         for index, event in enumerate(scenario.events):
             if event.at < before:
@@ -276,7 +308,7 @@ class _Names:
         for index, expectation in enumerate(scenario.expect):
             self._check_expectation(expectation, ("expect", index))
 
-    def _check(self, event: Event, place: tuple[Any, ...]) -> None:
+    def _check(self, event: Event, place: Place) -> None:
         if event.submit:
             self._must_be("queue", event.submit.queue, self._queues, (*place, "submit", "queue"))
             for name in copies(event.submit):
@@ -294,7 +326,7 @@ class _Names:
         if event.set_pool is not None:
             self._must_be("pool", event.set_pool.name, self._pools, (*place, "setPool", "name"))
 
-    def _check_queue_change(self, change: dict[str, Any], place: tuple[Any, ...]) -> None:
+    def _check_queue_change(self, change: dict[str, Any], place: Place) -> None:
         self._must_be("queue", change["name"], self._queues, (*place, "name"))
         before = self._specs[change["name"]].model_dump(by_alias=True)
         try:
@@ -303,18 +335,21 @@ class _Names:
             problem = error.errors(include_url=False)[0]
             self._fail((*place, *problem["loc"]), problem["msg"].removeprefix("Value error, "))
         self._specs[after.name] = after
-        self._check_parent(after, (*place, "parent"))
+        self._check_names_in(after, place)
 
-    def _check_parent(self, queue: Queue, place: tuple[Any, ...]) -> None:
-        self._must_be("queue", queue.parent, self._queues, place)
+    def _check_names_in(self, queue: Queue, place: Place) -> None:
+        self._must_be("policy", queue.policy, self._policies, (*place, "policy"))
+        self._must_be("queue", queue.parent, self._queues, (*place, "parent"))
         passed, above = {queue.name}, queue.parent
         while above is not None:
             if above in passed:
-                self._fail(place, f"{queue.name} stands below itself: name a parent that does not")
+                self._fail(
+                    (*place, "parent"), f"{queue.name} stands below itself: name a parent that does not"
+                )
             passed.add(above)
             above = self._specs[above].parent if above in self._specs else None
 
-    def _check_expectation(self, expectation: Expectation, place: tuple[Any, ...]) -> None:
+    def _check_expectation(self, expectation: Expectation, place: Place) -> None:
         for field in ("admitted", "pending"):
             for workload, counts in getattr(expectation, field).items():
                 self._must_be("workload", workload, self._pod_sets, (*place, field, workload))
@@ -331,15 +366,14 @@ class _Names:
                 self._fail((what, index, "name"), f"{name} is named twice")
         return set(names)
 
-    def _must_be(self, what: str, name: str | None, known: Collection[str], place: tuple[Any, ...]) -> None:
+    def _must_be(self, what: str, name: str | None, known: Collection[str], place: Place) -> None:
         if name is not None and name not in known:
             there = sorted(known)
             some = ", ".join(there[:NAMED]) + (", …" if len(there) > NAMED else "")
             self._fail(place, f"there is no {what} {name} at this point: there are {some or 'none'}")
 
-    def _fail(self, place: tuple[Any, ...], message: str) -> NoReturn:
-        field = ".".join(str(step) for step in place)
-        raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {field}: {message}")
+    def _fail(self, place: Place, message: str) -> NoReturn:
+        raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {_field(place)}: {message}")
 
 
 def copies(submit: Submit) -> list[str]:

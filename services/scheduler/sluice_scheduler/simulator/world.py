@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +25,7 @@ from sluice.events import (
 from sluice.quantities import to_base_units
 from sluice.values import NamespaceSelector, Resources
 
+from sluice_scheduler.core.amounts import add
 from sluice_scheduler.simulator.cell import CLUSTER
 from sluice_scheduler.simulator.scenario import Ending, Pool, Queue, Resize, Submit
 
@@ -58,6 +58,7 @@ class SimWorkload:
     pods: dict[str, SimPod] = field(default_factory=dict)
     succeeded: dict[str, int] = field(default_factory=dict)
     created: int = 0  # pods ever
+    ended: bool = False
 
     def of(self, pod_set: str) -> list[SimPod]:
         return [pod for pod in self.pods.values() if pod.pod_set == pod_set]
@@ -180,7 +181,7 @@ class World:
         workload = self.workloads[name]
         for pod in list(workload.pods.values()):
             self._delete_pod(pod)
-        self._tell_workload(workload, "DELETED")
+        self._end_workload(workload)
 
     def succeed(self, ending: Ending) -> list[SimPod]:
         return self._end(ending, self.finish_pod)
@@ -202,7 +203,11 @@ class World:
         self._change_pod(pod, phase="Succeeded")
         self._delete_pod(pod)
         if not workload.pods:
-            self._tell_workload(workload, "DELETED")
+            self._end_workload(workload)
+
+    def _end_workload(self, workload: SimWorkload) -> None:
+        workload.ended = True
+        self._tell_workload(workload, "DELETED")
 
     def _fail_pod(self, pod: SimPod) -> None:
         self._change_pod(pod, phase="Failed")
@@ -261,7 +266,7 @@ class World:
         pod = SimPod(uid, name, workload, pod_set.name, facts, self.now_ms)
         workload.pods[uid] = self.pods[uid] = pod
         self.waiting += 1
-        _add(self.asked[workload.queue], facts.requests, 1)
+        add(self.asked[workload.queue], facts.requests.items(), 1)
         self._tell_pod(pod, "ADDED")
 
     def _replace_pod(self, pod: SimPod) -> None:
@@ -271,7 +276,7 @@ class World:
 
     def _delete_pod(self, pod: SimPod) -> None:
         del self.pods[pod.uid], pod.workload.pods[pod.uid]
-        _add(self.asked[pod.workload.queue], pod.facts.requests, -1)
+        add(self.asked[pod.workload.queue], pod.facts.requests.items(), -1)
         if pod.runs:
             self._hold(pod, -1)
         else:
@@ -315,10 +320,8 @@ class World:
         )
 
     def _hold(self, pod: SimPod, sign: int) -> None:
-        _add(self.running[pod.workload.queue], pod.facts.requests, sign)
-        for resource, amount in pod.facts.requests.items():
-            key = (pod.pool, resource)
-            self.held[key] = self.held.get(key, 0) + sign * amount
+        add(self.running[pod.workload.queue], pod.facts.requests.items(), sign)
+        add(self.held, (((pod.pool, r), amount) for r, amount in pod.facts.requests.items()), sign)
 
     # ---- for comparisons
 
@@ -329,8 +332,3 @@ class World:
             for resource in whole:
                 whole[resource] += capacity.get(resource, 0)
         return {r: amount / whole[r] if whole[r] else float(amount > 0) for r, amount in amounts.items()}
-
-
-def _add(to: Resources, amounts: Mapping[str, int], sign: int) -> None:
-    for resource, amount in amounts.items():
-        to[resource] = to.get(resource, 0) + sign * amount

@@ -15,12 +15,13 @@ from sluice_scheduler.core.claims import Claim
 class Policy(Protocol):
     #: Whether pods are taken from who has most for who has least. Guarantees are enforced in any case.
     reclaims: bool
-    #: After this long a use counts half; 0: what was used in the past does not count.
-    half_life_ms: int
+    #: Whether what was used in the past counts (`branch.past_share`): half as much after each half-life.
+    looks_back: bool
 
     def rank(self, branch: Branch, claim: Claim) -> Any:
         """Compares siblings by the claim at the head of each: the lowest is served next.
 
-        Ties go to the queue created first.
+        A claim that a guarantee covers goes first, whatever this says (`Branch.rank`). Ties go to the queue
+        created first.
         """
         ...

@@ -8,8 +8,8 @@ from sluice_scheduler.core.claims import Claim
 
 class Drf:
     reclaims = True
-    half_life_ms = 0
+    looks_back = False
 
-    def rank(self, branch: Branch, claim: Claim) -> tuple[bool, int, int, int]:
-        """First claims that a guarantee covers, then the lowest share, then priority, then age."""
-        return (not branch.covered, branch.share, -claim.priority, claim.created_ms)
+    def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int]:
+        """The lowest share first, then priority, then age."""
+        return (branch.share, -claim.priority, claim.created_ms)

@@ -1,4 +1,4 @@
-"""First come, first served, whoever asks. Guarantees come first, as everywhere."""
+"""First come, first served, whoever asks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_scheduler.core.claims import Claim
 
 class Fifo:
     reclaims = False
-    half_life_ms = 0
+    looks_back = False
 
-    def rank(self, branch: Branch, claim: Claim) -> tuple[bool, int]:
-        return (not branch.covered, claim.created_ms)
+    def rank(self, branch: Branch, claim: Claim) -> int:
+        return claim.created_ms

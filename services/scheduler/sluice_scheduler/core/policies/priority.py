@@ -1,4 +1,4 @@
-"""The highest priority first, whoever asks; of equals the oldest. Guarantees come first, as everywhere."""
+"""The highest priority first, whoever asks; of equals the oldest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sluice_scheduler.core.claims import Claim
 
 class Priority:
     reclaims = False
-    half_life_ms = 0
+    looks_back = False
 
-    def rank(self, branch: Branch, claim: Claim) -> tuple[bool, int, int]:
-        return (not branch.covered, -claim.priority, claim.created_ms)
+    def rank(self, branch: Branch, claim: Claim) -> tuple[int, int]:
+        return (-claim.priority, claim.created_ms)

@@ -11,7 +11,7 @@ from sluice_scheduler.core.claims import Claim
 
 class UsageDrf:
     reclaims = False
-    half_life_ms = 60 * 60_000
+    looks_back = True
 
-    def rank(self, branch: Branch, claim: Claim) -> tuple[bool, int, int, int, int]:
-        return (not branch.covered, branch.past_share, branch.share, -claim.priority, claim.created_ms)
+    def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int, int]:
+        return (branch.past_share, branch.share, -claim.priority, claim.created_ms)

@@ -1,0 +1,215 @@
+"""Random histories: trees, pools, gangs, pod groups, plain pods, growth, reclaim, node loss, edits.
+
+Scenario files know workloads alone. Here some are given another form when the scheduler is told of them: pods
+of a *group*, which name it and how many of them start together, and *plain* pods, which stand for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from sluice.decisions import Decision
+from sluice.events import Change
+from sluice_scheduler.simulator import run
+from sluice_scheduler.simulator.scenario import Resize, Scenario
+from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
+
+#: By what its name begins with the scheduler is told of an application in this form or that.
+WORKLOAD: Final = "workload"
+GROUP: Final = "group"
+PLAIN: Final = "plain"
+
+SETTINGS = settings(
+    max_examples=150,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+)
+
+
+def scenarios(**kinds: Any) -> st.SearchStrategy[Scenario]:
+    return contents(**kinds).map(Scenario.model_validate)
+
+
+@st.composite
+def contents(
+    draw: Any,
+    *,
+    policies: Sequence[str] = ("drf",),
+    deep: bool = True,
+    edits: bool = True,
+    busy: bool = False,
+    groups: bool = True,
+) -> dict[str, Any]:
+    """What a scenario file would say. `busy`: more work, so that more is taken back."""
+    forms = [WORKLOAD, WORKLOAD, PLAIN, *([GROUP] if groups else [])]
+    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
+    if draw(st.booleans()):
+        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
+    queues: list[dict[str, Any]] = []
+    parents = [""]
+    for number in range(draw(st.integers(2, 6))):
+        queue: dict[str, Any] = {"name": f"q{number}", "weight": draw(st.sampled_from([1, 1, 2, 3]))}
+        parent = draw(st.sampled_from(parents)) if deep else ""
+        if parent:
+            queue["parent"] = parent
+        if draw(st.integers(0, 3)) == 0:
+            queue["limit"] = {"cpu": draw(st.sampled_from(["3", "5", "60%"]))}
+        if not parent and draw(st.integers(0, 3)) == 0:
+            queue["guaranteed"] = {"cpu": draw(st.sampled_from(["1", "2"]))}
+        queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
+        queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"]))
+        if draw(st.integers(0, 4)) == 0:
+            queue["reclaim"] = {"graceSeconds": 2}
+        depth = len(_path(queues, parent))
+        if depth < 2:
+            parents.append(queue["name"])
+        queues.append(queue)
+    events: list[dict[str, Any]] = []
+    pod_sets: dict[str, list[str]] = {}  # by workload
+    for at in range(draw(st.integers(5, 14) if busy else st.integers(2, 9))):
+        name = f"{draw(st.sampled_from(forms))}-{at}"  # of what may be submitted
+        events.append({"at": at, **draw(_happening(queues, pod_sets, name, edits=edits))})
+    return {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "policy": draw(st.sampled_from(policies)),
+        "halfLife": draw(st.sampled_from(["3s", "1h"])),
+        "pools": pools,
+        "queues": queues,
+        "events": events,
+        "until": 30,
+    }
+
+
+@st.composite
+def comebacks(draw: Any) -> Scenario:
+    """Pods of many sizes are taken back for small ones, which take their room while others end: to get
+    it back, its owner would have to push out those that came."""
+    sizes = [("small", "1"), ("big", draw(st.sampled_from(["2", "3", "4"])))]
+    first = [
+        {"name": name, "count": draw(st.integers(1, 4)), "minCount": 0, "requests": {"cpu": cpu}}
+        for name, cpu in sizes
+    ]
+    others = [{"name": "small", "count": 8, "minCount": 0, "requests": {"cpu": "1"}}]
+    ends = st.tuples(st.sampled_from(["first", "other"]), st.integers(1, 2))
+    return Scenario.model_validate(
+        {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Scenario",
+            "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "8"}}],
+            "queues": [{"name": "a"}, {"name": "b"}],
+            "events": [
+                {"at": 0, "submit": {"name": "first", "queue": "a", "podSets": first}},
+                {"at": 1, "submit": {"name": "other", "queue": "b", "podSets": others}},
+                *(
+                    {"at": 2 + n, "succeed": {"workload": name, "podSet": "small", "count": count}}
+                    for n, (name, count) in enumerate(draw(st.lists(ends, min_size=2, max_size=6)))
+                ),
+            ],
+            "until": 30,
+        }
+    )
+
+
+def _path(queues: list[dict[str, Any]], name: str) -> list[str]:
+    by_name = {queue["name"]: queue.get("parent", "") for queue in queues}
+    path = []
+    while name:
+        path.append(name)
+        name = by_name[name]
+    return path
+
+
+@st.composite
+def _happening(
+    draw: Any, queues: list[dict[str, Any]], pod_sets: dict[str, list[str]], name: str, *, edits: bool
+) -> dict[str, Any]:
+    kinds = ["submit"] * 3 + (["grow", "succeed", "fail", "cancel", "shrink"] if pod_sets else [])
+    kinds += ["setPool", "setQueue"] if edits else []
+    kind = draw(st.sampled_from(kinds))
+    queue = draw(st.sampled_from(queues))["name"]
+    if kind == "submit":
+        sets = pod_sets[name] = ["main", "other"][: draw(st.sampled_from([1, 1, 2]))]
+        submit = {
+            "name": name,
+            "queue": queue,
+            "priority": draw(st.integers(0, 2)),
+            "podSets": [draw(_pod_set(each)) for each in sets],
+        }
+        if draw(st.booleans()):
+            submit["runtime"] = draw(st.integers(1, 6))
+        return {"submit": submit}
+    if kind == "setPool":
+        return {"setPool": {"name": "p", "nodes": draw(st.integers(0, 3))}}
+    if kind == "setQueue":
+        return {
+            "setQueue": {
+                "name": queue,
+                "weight": draw(st.integers(1, 3)),
+                "limit": draw(st.sampled_from([{}, {"cpu": "2"}])),
+            }
+        }
+    workload = draw(st.sampled_from(sorted(pod_sets)))
+    if kind == "cancel":
+        return {"cancel": {"workload": workload}}
+    amount = "by" if kind in ("grow", "shrink") else "count"
+    pod_set = draw(st.sampled_from(pod_sets[workload]))
+    return {kind: {"workload": workload, "podSet": pod_set, amount: draw(st.integers(1, 3))}}
+
+
+@st.composite
+def _pod_set(draw: Any, name: str) -> dict[str, Any]:
+    count = draw(st.integers(1, 5 if name == "main" else 2))
+    requests = [{"cpu": "1"}, {"cpu": "2"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, {"cpu": 0.5}]
+    return {
+        "name": name,
+        "count": count,
+        "minCount": draw(st.integers(0, count)),
+        "requests": draw(st.sampled_from(requests)),
+    }
+
+
+class LooseWorld(World):
+    """A world in which not every pod belongs to a workload."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._group_sizes: dict[str, int] = {}  # as they were at first: pods of a group agree on it
+
+    def _tell_workload(self, workload: SimWorkload, change: Change) -> None:
+        if not workload.name.startswith((GROUP, PLAIN)):
+            super()._tell_workload(workload, change)
+
+    def _tell_pod(self, pod: SimPod, change: Change) -> None:
+        name = pod.workload.name
+        if name.startswith(PLAIN):
+            pod.facts = replace(pod.facts, workload="", pod_set="")
+        elif name.startswith(GROUP):
+            asked = sum(each.min_count for each in pod.workload.facts.pod_sets)
+            pod.facts = replace(pod.facts, group_size=self._group_sizes.setdefault(name, asked or 1))
+        super()._tell_pod(pod, change)
+
+
+class Simulation(run.Simulation):
+    def __init__(self, scenario: Scenario, **settings: Any) -> None:
+        super().__init__(scenario, **settings)
+        self.world = LooseWorld()
+        self.decided: list[Decision] = []
+
+    def _tell(self, decisions: list[Decision]) -> None:
+        self.decided += decisions
+        super()._tell(decisions)
+
+    def _grow(self, index: int, change: Resize) -> None:
+        """Chance does not know what has ended."""
+        if not self.world.workloads[change.workload].ended:
+            super()._grow(index, change)
