@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from audit import Audit
 from cluster import Tenants, is_gated, node, observed, pod, pool, queue
-from cluster_api import Object, eventually
+from cluster_api import Answer, Object, eventually
 from operators import crds
 from operators.ray_operator import RayOperator, cluster_spec, ray_cluster
 from operators.simulated import Operator
@@ -175,8 +175,7 @@ class Churn:
         operator, _, name = cluster
         path = f"/api/v1/namespaces/{operator.namespace}/pods/{name}-driver"
         phase = self._rng.choice(("Succeeded", "Failed", "deleted"))
-        driver = self._try(lambda: self._api.get(path), 404)
-        if phase != "deleted" and driver.ok and driver.body["status"].get("phase") == "Running":
+        if phase != "deleted" and _runs(self._try(lambda: self._api.get(path), 404)):
             self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": phase}}), 404)
         else:
             self._delete(*self._path_of(cluster))
@@ -197,11 +196,12 @@ class Churn:
         if not self._drivers:
             return
         namespace, name = self._rng.choice(self._drivers)
-        driver = self._api.get(f"/api/v1/namespaces/{namespace}/pods/{name}-driver").body
-        if driver.get("status", {}).get("phase") != "Running":
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}-driver"
+        driver = self._try(lambda: self._api.get(path), 404)
+        if not _runs(driver):
             return
         owner = {"apiVersion": "v1", "kind": "Pod", "name": f"{name}-driver", "controller": True}
-        owner["uid"] = driver["metadata"]["uid"]
+        owner["uid"] = driver.body["metadata"]["uid"]
         for _ in range(self._rng.randint(1, 4)):
             self._executors += 1
             labels = {"spark-role": "executor", "spark-app-selector": name}
@@ -219,7 +219,7 @@ class Churn:
         namespace, name = driver
         path = f"/api/v1/namespaces/{namespace}/pods/{name}-driver"
         found = self._try(lambda: self._api.get(path), 404)
-        if found.ok and found.body["status"].get("phase") != "Running":
+        if found.ok and not _runs(found):
             self._delete_pod(found.body)
             return
         self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": "Failed"}}), 404)
@@ -276,6 +276,10 @@ class Churn:
         raise AssertionError(f"no success within a minute: {answer and answer.message}")
 
 
+def _runs(pod_found: Answer) -> bool:
+    return pod_found.ok and pod_found.body["status"].get("phase") == "Running"
+
+
 def test_fifty_applications_and_everything_that_can_happen_to_them(
     tenants: Tenants, running: Stack, audit: Audit, rng: random.Random
 ) -> None:
@@ -309,6 +313,7 @@ def test_fifty_applications_and_everything_that_can_happen_to_them(
         assert not trouble, trouble
         eventually(lambda: churn.unfinished() == [], seconds=240)
         seen.wait_for(lambda s: not s.held, seconds=60)
+        print(f"{len(seen.opened)} pods were opened, at most {seen.peak['cpu']}m of cpu held")
         assert seen.peak["cpu"] <= CAPACITY_MILLI
     nothing_left(lambda: audit.accounts(*TENANTS))
     nothing_left(audit.applications)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 from cluster_api import Api, Object, account_token
 from sluice_local import Endpoints, build, paths, tools
-from sluice_local.build import Artefact, Command, GoBinary, Progress, Say
+from sluice_local.build import Command, GoBinary, Progress, Say
 from sluice_local.component import Component
 from sluice_local.kubectl import KUBECTL, apply, kubeconfig, kubectl
 from sluice_local.state import State
@@ -65,9 +65,6 @@ class _Operator(Component):
         super().__init__("training-operator", State(endpoints.kubeconfig.parent))
         self._endpoints = endpoints
         self._kubeconfig = self.directory / "kubeconfig"
-
-    def artefacts(self) -> Sequence[Artefact]:
-        return [_OPERATOR, _MANIFESTS]
 
     def prepare(self) -> None:
         manifests = [each for each in yaml.safe_load_all(_MANIFESTS.path.read_text()) if _is_wanted(each)]

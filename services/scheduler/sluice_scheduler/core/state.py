@@ -40,7 +40,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 6
+CORE_VERSION: Final = 7
 
 D = TypeVar("D", bound=Decision)
 
