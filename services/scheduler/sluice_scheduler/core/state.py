@@ -92,6 +92,8 @@ class State:
         self.pass_due = True
         #: Something that a status shows may have changed.
         self.report_due = True
+        #: What branches have used in the past may be another part of what there is.
+        self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
         self.derive()
@@ -319,7 +321,7 @@ class State:
     def capacity_changed(self) -> None:
         self.new_grounds()
         self.forest.capacity_changed()
-        self.pass_due = self.report_due = True
+        self.pass_due = self.report_due = self.past_due = True
 
     def offer_retries(self) -> None:
         """What could not be admitted comes back to its line when its pause is over."""
@@ -521,7 +523,7 @@ class State:
         self.resting: dict[str, int] = {}  # jobs that make no pod until some time
         self.promptly: dict[str, None] = {}  # those whose admission shows in their status alone
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
-        self.holders: defaultdict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
+        self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
         self.unsettled: dict[tuple[str, str, str], Application] = {}
@@ -530,7 +532,7 @@ class State:
         self.free: dict[tuple[str, str, str], Application] = {}
         self._retries: dict[str, int] = {}  # a pod's key → not offered again before
         self._pauses: dict[str, int] = {}  # the same of workloads
-        self.pass_due = self.report_due = True
+        self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
         self.tree = build_tree((q for q in self.queues if q.cluster == self.home), self.config.cell)
