@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 #: Whether no guarantee covers what is asked for, then what the policy says.
 Rank = tuple[bool, Any]
-#: A branch's turn among its siblings: by rank, then who was there first. The lowest is served next.
-Turn = tuple[Rank, tuple[int, str], "Branch"]
+#: A branch's turn among its siblings: by rank, then who was there first. The lowest is served next. It is
+#: flat because the heaps compare little else.
+Turn = tuple[bool, Any, tuple[int, str], "Branch"]
 #: A blocked leaf by its share if it got the least of what it asks for.
 Hope = tuple[int, tuple[int, str], "Branch"]
 
@@ -175,8 +176,8 @@ class Branch:
         if self.head is None:
             self.turn = None
             return
-        turn = (self.rank(self.head), self.order, self)
-        if self.turn is not None and self.turn[0] == turn[0]:
+        turn = (*self.rank(self.head), self.order, self)
+        if self.turn == turn:
             return
         if parent.turns and parent.turns[0] is self.turn:  # it has just been served
             heapq.heapreplace(parent.turns, turn)
@@ -194,7 +195,7 @@ class Branch:
         """The child whose turn it is."""
         turns = self.turns
         while turns:
-            child = turns[0][2]
+            child = turns[0][3]
             if child.turn is turns[0]:
                 return child
             heapq.heappop(turns)

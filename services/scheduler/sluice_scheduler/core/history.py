@@ -66,10 +66,15 @@ def look_back(state: State) -> None:
             history.used = used
             history.time_ms += (steps * half_life_ms) >> _STEP_BITS
             state.histories.put(history)
+            state.past_due = True
 
 
 def remember(state: State) -> None:
-    """Tell the branches what their share of the past is; a queue's history begins with its first pass."""
+    """Tell the branches what their share of the past is, if that may have changed; a queue's history begins
+    with its first pass."""
+    if not state.past_due:
+        return
+    state.past_due = False
     for branch in _with_memory(state):
         history = state.histories.get(f"{History.kind}/{branch.name}")
         if history is None:

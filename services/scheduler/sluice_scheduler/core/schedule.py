@@ -144,16 +144,19 @@ def open_gate(
     state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
 ) -> None:
     """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
-    decision = state.decide_about(
+    decision = state.decide(
         Admit,
-        pod,
+        cluster=pod.cluster,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
         queue=pod.queue,
         pool=pool,
         node_selector=state.places.node_selector(pool),
         reason=reason,
         sentence=sentence,
     )
-    state.assume(pod, pool=pool, seq=decision.seq, cost=cost)
+    state.assume(pod, decision, cost)
 
 
 def _why_first(leaf: Branch, option: Option) -> str:

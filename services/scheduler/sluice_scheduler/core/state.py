@@ -6,10 +6,11 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from sluice.decisions import Decision
+from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
 
 from sluice_scheduler.core.applications import Application
@@ -91,6 +92,8 @@ class State:
         self.pass_due = True
         #: Something that a status shows may have changed.
         self.report_due = True
+        #: What branches have used in the past may be another part of what there is.
+        self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
         self.derive()
@@ -205,7 +208,7 @@ class State:
                 self.bypassed.add(key)
             if pod.phase == "Assumed":
                 self.assumed[pod.seq] = key
-            self.holders.setdefault(pod.queue, set()).add(key)
+            self.holders[pod.queue].add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
         elif pod.phase == "Waiting":
@@ -250,8 +253,8 @@ class State:
         if not leaving:
             del self.evicting[pod.evicting]
 
-    def assume(self, pod: Pod, *, pool: str, seq: int, cost: Cost | None = None) -> None:
-        """Count a waiting pod as admitted to a pool from this moment on.
+    def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
+        """Count a waiting pod as admitted from this moment on, as was decided.
 
         The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
         application: this is what an admission costs.
@@ -259,8 +262,8 @@ class State:
         plain = not pod.application
         if not plain:
             self.withdraw(pod)
-        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", pool, seq, 0
-        pod.admitted_ms = self.cell.time_ms
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
+        pod.admitted_ms = decision.time_ms
         key = self.pods.put(pod)
         if not plain:
             self.enter(pod)
@@ -271,8 +274,8 @@ class State:
             self._retries.pop(key, None)
         if len(self.promises):
             self.break_promise(key)
-        self.assumed[seq] = key
-        self.holders.setdefault(pod.queue, set()).add(key)
+        self.assumed[decision.seq] = key
+        self.holders[pod.queue].add(key)
         self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
 
     def drained(self, pod: Pod) -> None:
@@ -321,7 +324,7 @@ class State:
     def capacity_changed(self) -> None:
         self.new_grounds()
         self.forest.capacity_changed()
-        self.pass_due = self.report_due = True
+        self.pass_due = self.report_due = self.past_due = True
 
     def offer_retries(self) -> None:
         """What could not be admitted comes back to its line when its pause is over."""
@@ -530,7 +533,7 @@ class State:
         self.resting: dict[str, int] = {}  # jobs that make no pod until some time
         self.promptly: dict[str, None] = {}  # those whose admission shows in their status alone
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
-        self.holders: dict[str, set[str]] = {}  # a queue → the keys of its pods that hold
+        self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
         self.unsettled: dict[tuple[str, str, str], Application] = {}
@@ -539,7 +542,7 @@ class State:
         self.free: dict[tuple[str, str, str], Application] = {}
         self._retries: dict[str, int] = {}  # a pod's key → not offered again before
         self._pauses: dict[str, int] = {}  # the same of workloads
-        self.pass_due = self.report_due = True
+        self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
         self.tree = build_tree((q for q in self.queues if q.cluster == self.home), self.config.cell)

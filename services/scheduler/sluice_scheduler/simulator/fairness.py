@@ -64,11 +64,12 @@ def fair_parts(root: Node, asked: Mapping[str, Parts]) -> dict[str, float]:
     """The part of what each queue asks for that it would have: all shares rise together, by weight, until a
     queue has all of it or a resource that it asks for is used up."""
     given = {queue: 0.0 for queue, amounts in asked.items() if any(amounts.values())}
+    most = {queue: max(asked[queue].values()) for queue in given}
     left = {resource: 1.0 for amounts in asked.values() for resource in amounts}
     growing = set(given)
     while growing:
         speeds = root.speeds_of(frozenset(growing))
-        pace = {queue: speed / max(asked[queue].values()) for queue, speed in speeds.items()}
+        pace = {queue: speed / most[queue] for queue, speed in speeds.items()}
         drain = dict.fromkeys(left, 0.0)
         for queue, part in pace.items():
             for resource, amount in asked[queue].items():

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sluice.decisions import Admit, Decision, Evict, EvictWorkload
 from sluice.events import TickEvent
 
+from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.reclaim import PATIENCE_MS
 from sluice_scheduler.core.report import dominant_share
@@ -45,6 +46,15 @@ class ImpossibleEventError(Exception):
 
     def __str__(self) -> str:
         return f"events.{self.index}: {self._message}"
+
+
+class Measured(NamedTuple):
+    """A queue's share, and what it comes from. Of a capacity that changes the core makes another."""
+
+    usage: dict[Dim, int]
+    capacity: dict[Dim, int]
+    weight: int
+    share: float
 
 
 @dataclass(slots=True)
@@ -86,7 +96,7 @@ class Simulation:
         self._evenness = 1.0
         self._grown_from: list[Queue] = []
         self._tree = tree_of(())
-        self._measured: dict[str, tuple[tuple[object, ...], float]] = {}  # shares, and what they come from
+        self._measured: dict[str, Measured] = {}
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
         self._patience_ms = max(PATIENCE_MS, slowest * 1000) + 2 * _TICK_MS
@@ -300,20 +310,23 @@ class Simulation:
         branch = forest.branch(queue)
         assert branch is not None
         weight = branch.queue.facts.weight if branch.queue else 1
-        basis = (branch.usage, forest.capacity, weight)
-        measured = self._measured.get(queue)
-        if measured is not None and measured[0] == basis:  # most queues at most times
-            return measured[1]
-        share = round(dominant_share(*basis)[0] / SHARE_ONE, 6)
-        self._measured[queue] = ((dict(branch.usage), dict(forest.capacity), weight), share)
+        known = self._measured.get(queue)
+        if (
+            known is not None
+            and known.capacity is forest.capacity
+            and known.usage == branch.usage  # most queues at most times
+            and known.weight == weight
+        ):
+            return known.share
+        share = round(dominant_share(branch.usage, forest.capacity, weight)[0] / SHARE_ONE, 6)
+        self._measured[queue] = Measured(dict(branch.usage), forest.capacity, weight, share)
         return share
 
     def _measure_evenness(self) -> float:
         world = self.world
         if not world.waiting:
             return 1.0
-        held = {queue: world.parts(amounts) for queue, amounts in world.running.items()}
-        asked = {queue: world.parts(amounts) for queue, amounts in world.asked.items()}
+        held, asked = world.parts(world.running), world.parts(world.asked)
         queues = list(world.queues.values())
         if any(queue is not known for queue, known in zip_longest(queues, self._grown_from)):
             self._grown_from, self._tree = queues, tree_of(queues)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -325,10 +326,15 @@ class World:
 
     # ---- for comparisons
 
-    def parts(self, amounts: Resources) -> dict[str, float]:
-        """Of all that there is, over all pools; what there is none of counts as all of it."""
-        whole = dict.fromkeys(amounts, 0)
+    def parts(self, amounts: Mapping[str, Resources]) -> dict[str, dict[str, float]]:
+        """By queue: of all that there is, over all pools; what there is none of counts as all of it."""
+        whole: Resources = {}
         for capacity in self.capacity.values():
-            for resource in whole:
-                whole[resource] += capacity.get(resource, 0)
-        return {r: amount / whole[r] if whole[r] else float(amount > 0) for r, amount in amounts.items()}
+            add(whole, capacity.items())
+        return {
+            queue: {
+                resource: amount / whole[resource] if whole.get(resource) else float(amount > 0)
+                for resource, amount in found.items()
+            }
+            for queue, found in amounts.items()
+        }
