@@ -343,7 +343,8 @@ class Forest:
             self._set_bounds(branch, self._limits(branch))
         for leaf in self.leaves.values():
             self._set_bounds(leaf, [] if leaf.is_implicit else self._limits(leaf))
-            leaf.bounded = [branch for branch in leaf.path if branch.rooms]
+            # The root bounds even what there is nothing of.
+            leaf.bounded = [branch for branch in leaf.path if branch.rooms or branch is self.root]
         for leaf in self.leaves.values():
             for shape in leaf.line.shapes:
                 self._watch(leaf, shape)

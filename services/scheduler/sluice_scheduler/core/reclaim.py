@@ -54,11 +54,12 @@ def is_barred(state: State, claim: Claim) -> bool:
     if workload is None or workload.barred < state.cell.grounds:
         return False
     leaf = state.forest.leaves[claim.line]
-    return not any(_is_covered(leaf, option) for option in claim.shape.options)
+    return not any(_covering(leaf, option) for option in claim.shape.options)
 
 
-def _is_covered(leaf: Branch, option: Option) -> bool:
-    return any(branch.is_covered(option.cost) for branch in leaf.path)
+def _covering(leaf: Branch, option: Option) -> list[Branch]:
+    """The branches whose guarantees cover what is asked for."""
+    return [branch for branch in leaf.path if branch.is_covered(option.cost)]
 
 
 class Search:
@@ -77,7 +78,7 @@ class Search:
         self._leaf = leaf
         self._claim = claim
         self._option = option
-        self._covered = _is_covered(leaf, option)
+        self._covering = _covering(leaf, option)
         self._units = units
         self._highest: Branch | None = None  # of the branches that victims were looked for in
         self._taken: list[Unit] = []
@@ -87,11 +88,11 @@ class Search:
     def between_queues(self) -> bool:
         scopes = [branch for branch in reversed(self._leaf.path) if branch is not self._leaf]
         for scope in scopes:
-            if not (scope.policy.reclaims or self._covered):
+            if not (scope.policy.reclaims or self._covering):
                 continue
             if self._highest is not None and len(self._highest.path) >= len(scope.path):
                 continue  # a wider scope has failed without looking anywhere else than this one would
-            if not self._covered and scope is self._leaf.parent and not self._stays_below_siblings():
+            if not self._covering and scope is self._leaf.parent and not self._stays_below_siblings():
                 continue
             self._highest = None
             self._taken, self._trial = [], self._new_trial()
@@ -171,12 +172,16 @@ class Search:
             if child is self._leaf:
                 continue
             if child in self._leaf.path:
-                unit = self._victim_below(child, room)
+                unit = self._victim_below(child, room) if self._may_take_within(child) else None
             else:
                 unit = self._victim_in(child, room.bound.dims, (child,))
             if unit is not None:
                 return unit
         return None
+
+    def _may_take_within(self, branch: Branch) -> bool:
+        """What a guarantee covers is not taken from those who share it, as long as it is looked for outside."""
+        return not self._covering or any(branch in covering.path[1:] for covering in self._covering)
 
     def _victim_in(self, branch: Branch, dims: tuple[Dim, ...], below: tuple[Branch, ...]) -> Unit | None:
         """The first unit of a branch that may be taken; `below` are the branches that would lose by it."""
@@ -250,17 +255,24 @@ class Search:
             after.move(unit.leaf, unit.cost, -1)
         if any(self._falls_short(branch, before, after) for leaf in leaves for branch in leaf.path):
             return False
-        if self._covered:
+        owed = [self._is_owed_by(victim) for victim in victims]
+        if all(owed):
             return True
-        for victim in victims:
+        for victim, is_owed in zip(victims, owed, strict=True):
             mine, theirs = _below_common(self._leaf, victim)
-            if after.share(mine) >= before.share(theirs):
+            if not is_owed and after.share(mine) >= before.share(theirs):
                 return False
         if any(_gains(branch, before, after) for branch in self._leaf.path):
             return True
         pods = sum(part.pods for part in self._claim.shape.parts)
         more_pods = pods > sum(len(unit.pods) for unit in self._taken)
         return rises(before, after, leaves, more_pods=more_pods)
+
+    def _is_owed_by(self, victim: Branch) -> bool:
+        """Whether a guarantee covers the claim in which the victim has no part: one that both share is as much
+        the victim's, and they would take the same from each other for ever."""
+        mine, _ = _below_common(self._leaf, victim)
+        return any(mine in covering.path for covering in self._covering)
 
     def _falls_short(self, branch: Branch, before: Trial, after: Trial) -> bool:
         return any(
@@ -294,7 +306,7 @@ class Search:
             why = (
                 f"priority {claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
                 if inside
-                else _why_reclaimed(self._leaf, unit.leaf, covered=self._covered)
+                else _why_reclaimed(self._leaf, unit.leaf, covered=self._is_owed_by(unit.leaf))
             )
             deadlines.append(evict(state, unit, reason=reason, sentence=why))
         state.promise(

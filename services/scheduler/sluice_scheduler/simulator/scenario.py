@@ -30,7 +30,7 @@ class ScenarioError(ValueError):
 
 def duration_ms(text: object) -> int:
     """`1.5s`, `100ms`, `1h30m`; a bare number is seconds."""
-    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text):
+    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text) and text >= 0:
         return round(text * 1000)
     if isinstance(text, str):
         parts = _DURATION.findall(text)
