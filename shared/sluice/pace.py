@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 #: So many records lengthen the pause by its whole length, up to the longest.
-_MANY: Final = 3
+_MANY: Final = 6
 _LONGEST: Final = 4
 
 

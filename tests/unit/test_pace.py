@@ -17,7 +17,7 @@ def test_one_large_batch_among_small_ones_delays_nobody() -> None:
 
 def test_a_stream_is_gathered_into_larger_batches_within_bounds() -> None:
     pace = Pace(0.04)
-    assert [pace.pause_s(count) for count in (6, 6, 100, 100, 1)] == [0.04, 0.08, 0.08, 0.16, 0.04]
+    assert [pace.pause_s(count) for count in (12, 12, 100, 100, 1)] == [0.04, 0.08, 0.08, 0.16, 0.04]
 
 
 def test_behind_a_full_batch_nothing_is_waited_for() -> None:

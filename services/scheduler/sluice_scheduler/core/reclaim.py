@@ -180,7 +180,7 @@ class Search:
         return None
 
     def _may_take_within(self, branch: Branch) -> bool:
-        """What a guarantee covers is not taken from those who share it, as long as it is looked for outside."""
+        """What a guarantee covers is looked for outside before it is taken from those who share it."""
         return not self._covering or any(branch in covering.path[1:] for covering in self._covering)
 
     def _victim_in(self, branch: Branch, dims: tuple[Dim, ...], below: tuple[Branch, ...]) -> Unit | None:
@@ -269,8 +269,10 @@ class Search:
         return rises(before, after, leaves, more_pods=more_pods)
 
     def _is_owed_by(self, victim: Branch) -> bool:
-        """Whether a guarantee covers the claim in which the victim has no part: one that both share is as much
-        the victim's, and they would take the same from each other for ever."""
+        """Whether a guarantee covers the claim in which the victim has no part.
+
+        One that both share is as much the victim's: they would take the same from each other for ever.
+        """
         mine, _ = _below_common(self._leaf, victim)
         return any(mine in covering.path for covering in self._covering)
 
