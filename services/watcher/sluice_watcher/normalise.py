@@ -15,6 +15,7 @@ from sluice.crds import CrdError, parse_queue, parse_resource_pool
 from sluice.crds.facts import queue_facts
 from sluice.events import (
     Change,
+    Gang,
     NamespaceEvent,
     NodeEvent,
     NodeFacts,
@@ -32,7 +33,7 @@ from sluice.events import (
 from sluice.values import Resources
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
-from sluice_watcher.applications.asked import gang
+from sluice_watcher.applications.asked import gang as gang_of
 from sluice_watcher.applications.fields import ApplicationError, Fields, count_of
 from sluice_watcher.applications.kinds import leads_to, member_of, read_application
 from sluice_watcher.applications.owners import controller
@@ -83,6 +84,7 @@ def pod(seen: Sighting) -> PodEvent:
     annotations = metadata.get("annotations") or {}
     owner = controller(seen.object)
     member = member_of(seen.object, owner)
+    group_size, gang = _group(seen)
     facts = PodFacts(
         requests=effective_requests(seen.object),
         created_ms=_milliseconds(metadata["creationTimestamp"]),
@@ -97,8 +99,8 @@ def pod(seen: Sighting) -> PodEvent:
         owner=leads_to(owner),
         workload=member.named if member else "",
         pod_set=member.pod_set if member else "",
-        group_size=_group_size(annotations),
-        gang=gang(Fields(annotations, "metadata.annotations")) if annotations else None,
+        group_size=group_size,
+        gang=gang,
     )
     return PodEvent(**_identity(seen), pod=facts)
 
@@ -119,9 +121,20 @@ def unmanaged_by_nature(pod: Object) -> bool:
     )
 
 
-def _group_size(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(POD_GROUP_SIZE_ANNOTATION, "0")
-    return count_of(text, f"metadata.annotations.{POD_GROUP_SIZE_ANNOTATION}")
+def _group(seen: Sighting) -> tuple[int, Gang | None]:
+    """How many pods its group has, and by when they must run, as its author says.
+
+    Annotations may be changed at any time. What a pod holds is counted whatever nonsense they say, and so is
+    its end: only a pod that still waits can't be read for it.
+    """
+    annotations = Fields(seen.object["metadata"].get("annotations") or {}, "metadata.annotations")
+    try:
+        text = annotations.text(POD_GROUP_SIZE_ANNOTATION) or "0"
+        return count_of(text, annotations.path_of(POD_GROUP_SIZE_ANNOTATION)), gang_of(annotations)
+    except ApplicationError:
+        if _is_gated(seen.object) and seen.change != "DELETED":
+            raise
+        return 0, None
 
 
 def _is_gated(pod: Object) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from samples_of_objects import (
     CLUSTER,
     TIME_MS,
+    Json,
     custom,
     metadata,
     namespace,
@@ -20,6 +21,7 @@ from samples_of_objects import (
 from sluice.codec import EVENTS
 from sluice.events import PodFacts, QueueFacts
 from sluice.values import LabelRequirement, NamespaceSelector
+from sluice.vocabulary import GATE
 from sluice_watcher import normalise
 
 CREATED_MS = 1_767_323_045_000
@@ -238,3 +240,26 @@ def test_every_event_can_be_encoded_and_read_back() -> None:
     for event in events:
         message = EVENTS.encode(event, source="test")
         assert EVENTS.decode(message.headers, message.value) == event
+
+
+NONSENSE = [
+    {"sluice.dev/pod-group-size": "many"},
+    {"sluice.dev/gang-deadline-seconds": "soon"},
+    {"sluice.dev/gang-deadline-seconds": "60", "sluice.dev/gang-on-deadline": "perhaps"},
+]
+
+
+@pytest.mark.parametrize("annotations", NONSENSE)
+def test_a_pod_that_waits_is_unreadable_while_its_group_makes_no_sense(annotations: Json) -> None:
+    gated = pod(metadata={"annotations": annotations}, spec={"schedulingGates": [{"name": GATE}]})
+    with pytest.raises(ValueError, match=r"metadata\.annotations\.sluice\.dev/"):
+        normalise.pod(seen(gated))
+    normalise.pod(seen(gated, "DELETED"))
+
+
+@pytest.mark.parametrize("annotations", NONSENSE)
+def test_nobody_makes_a_pod_unreadable_that_holds_something(annotations: Json) -> None:
+    decided = annotations | {"sluice.dev/decision": "1-2.3"}
+    facts = normalise.pod(seen(pod(metadata={"annotations": decided}, status={"phase": "Running"}))).pod
+    assert (facts.requests, facts.decision) == ({"cpu": 1000, "pods": 1}, "1-2.3")
+    assert (facts.group_size, facts.gang) == (0, None)
