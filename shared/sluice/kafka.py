@@ -25,6 +25,7 @@ from kafka.structs import OffsetAndMetadata
 
 from sluice.codec import Headers, Message
 from sluice.settings import Settings
+from sluice.texts import cut
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ SESSION_TIMEOUT_MS: Final = 6_000
 #: Between two attempts to read while Kafka is away.
 RETRY_S: Final = 0.5
 DEAD_LETTER_PREFIX: Final = "dlq."
+#: Kafka takes no record of 1 MiB, key and headers included.
+VALUE_BYTES_MAX: Final = 900_000
 RETENTION_MS: Final = 14 * 24 * 3_600_000
 
 
@@ -338,15 +341,15 @@ class LogReader:
 
 
 def dead_letter(received: Received, *, topic: str, error: str) -> Message:
-    """The original bytes and headers, with why and whence they were set aside."""
+    """The original bytes and headers, with why and whence they were set aside. What is too long is cut."""
     about = {
-        "sluice_error": error,
+        "sluice_error": cut(error),
         "sluice_topic": topic,
         "sluice_partition": str(received.partition),
         "sluice_offset": str(received.offset),
     }
     headers = [*received.headers, *((name, text.encode()) for name, text in about.items())]
-    return Message(key=received.key or b"", value=received.value or b"", headers=headers)
+    return Message(key=received.key or b"", value=(received.value or b"")[:VALUE_BYTES_MAX], headers=headers)
 
 
 def last_offsets(records: Iterable[Received]) -> dict[int, int]:

@@ -27,6 +27,7 @@ from sluice.credentials import (
     of_kubeconfig,
     of_service_account,
 )
+from sluice.texts import cut
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -55,11 +56,11 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """The API server's own words."""
+        """The API server's own words. They may quote an object's fields in full."""
         try:
-            return str(self.json().get("message") or "")
+            return cut(str(self.json().get("message") or ""))
         except (json.JSONDecodeError, AttributeError):
-            return self.body[:300].decode(errors="replace")
+            return cut(self.body.decode(errors="replace"))
 
 
 class KubeClient:

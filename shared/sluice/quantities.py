@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from sluice.texts import cut
+
 CPU: Final = "cpu"
 #: No amount is larger, as in Kubernetes; a larger one is capped, so a pod asking for 1e30 simply never fits.
 MAX_AMOUNT: Final = 2**63 - 1
@@ -140,4 +142,4 @@ def _decimal(value: Fraction) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    return repr(cut(text, 40))

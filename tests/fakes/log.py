@@ -6,8 +6,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
+from kafka.errors import MessageSizeTooLargeError
 from sluice.codec import EVENTS, Message
 from sluice.events import Event
+
+#: What a broker takes, as it comes.
+MESSAGE_BYTES_MAX = 1_048_588
 
 
 class FakeLog:
@@ -30,6 +34,10 @@ class FakeLog:
         await self._answers.wait()
         if self.failure:
             raise self.failure
+        for message in messages:
+            headers = sum(len(name) + len(value) for name, value in message.headers)
+            if len(message.key) + len(message.value) + headers > MESSAGE_BYTES_MAX:
+                raise MessageSizeTooLargeError(message.key)
         self.messages[topic, partition] += messages
         await asyncio.sleep(0)
         return len(self.messages[topic, partition]) - 1

@@ -1,23 +1,21 @@
-"""Where objects go that could not be read: their JSON, with why, for people to look at."""
+"""Where goes what could not be read, or not be written: its JSON, with why, for people to look at."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
 
 import orjson
 from sluice.codec import Message
-from sluice.kafka import DEAD_LETTER_PREFIX
+from sluice.events import Event
+from sluice.kafka import DEAD_LETTER_PREFIX, VALUE_BYTES_MAX
+from sluice.texts import cut
 
 from sluice_watcher import metrics
 from sluice_watcher.publisher import Appender
 from sluice_watcher.requests import Object
 
 log = logging.getLogger(__name__)
-
-#: Kafka takes no message of 1 MiB, Kubernetes stores larger objects. What is longer is cut here.
-VALUE_BYTES_MAX: Final = 900_000
 
 
 class DeadLetters:
@@ -37,7 +35,15 @@ class DeadLetters:
     def put(self, kind: str, unreadable: Object, error: Exception) -> None:
         metadata = unreadable.get("metadata") or {}
         subject = "/".join(part for part in (kind, metadata.get("namespace"), metadata.get("name")) if part)
-        reason = f"{type(error).__name__}: {error}"
+        self._set_aside(kind, subject, orjson.dumps(unreadable), f"{type(error).__name__}: {error}")
+
+    def put_too_long(self, event: Event, value: bytes) -> None:
+        """A record that Kafka would not take: an object may be larger than a record."""
+        reason = f"its record would have {len(value)} bytes, which is more than {VALUE_BYTES_MAX}"
+        self._set_aside(event.type, event.subject, value, reason)
+
+    def _set_aside(self, kind: str, subject: str, value: bytes, reason: str) -> None:
+        reason = cut(reason)
         log.error(
             "set aside %s, which could not be read (%s); everything else goes on. Its JSON is in %s",
             subject,
@@ -56,7 +62,7 @@ class DeadLetters:
         self._waiting.put_nowait(
             Message(
                 key=subject.encode(),
-                value=orjson.dumps(unreadable)[:VALUE_BYTES_MAX],
+                value=value[:VALUE_BYTES_MAX],
                 headers=[(name, text.encode()) for name, text in about.items()],
             )
         )

@@ -52,18 +52,19 @@ class Watcher:
             settings.application_selector,
             router.overheads,
         )
+        self._dead_letters = DeadLetters(
+            writer,
+            topic=settings.events_topic,
+            partition=settings.cells[cells[0]],
+            cluster=settings.cluster,
+        )
         self._publisher = Publisher(
             writer,
             topic=settings.events_topic,
             partitions=settings.cells,
             source=f"sluice/watcher/{settings.cluster}",
             clock=clock,
-        )
-        self._dead_letters = DeadLetters(
-            writer,
-            topic=settings.events_topic,
-            partition=settings.cells[cells[0]],
-            cluster=settings.cluster,
+            set_aside=self._dead_letters.put_too_long,
         )
         unmanaged = UnmanagedReport(
             router.unmanaged_by_pool, cluster=settings.cluster, clock=clock, publisher=self._publisher

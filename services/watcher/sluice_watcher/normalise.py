@@ -30,6 +30,7 @@ from sluice.events import (
     WorkloadEvent,
     WorkloadFacts,
 )
+from sluice.texts import cut
 from sluice.values import Resources
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
@@ -201,7 +202,7 @@ def application(
     try:
         facts = read_application(kind, seen.object, overheads, created_ms=created_ms)
     except ApplicationError as error:
-        facts = WorkloadFacts(kind=kind.kind, pod_sets=(), created_ms=created_ms, problem=str(error))
+        facts = WorkloadFacts(kind=kind.kind, pod_sets=(), created_ms=created_ms, problem=cut(str(error)))
     return WorkloadEvent(**identity, workload=facts)
 
 
@@ -210,7 +211,7 @@ def _queue_facts(queue: Object) -> QueueFacts:
     try:
         spec = parse_queue(queue)
     except CrdError as error:
-        return QueueFacts(generation=generation, problem=str(error))
+        return QueueFacts(generation=generation, problem=cut(str(error)))
     return queue_facts(
         spec, generation=generation, created_ms=_milliseconds(queue["metadata"]["creationTimestamp"])
     )
@@ -221,7 +222,7 @@ def _pool_facts(pool: Object) -> PoolFacts:
     try:
         spec = parse_resource_pool(pool)
     except CrdError as error:
-        return PoolFacts(generation=generation, problem=str(error))
+        return PoolFacts(generation=generation, problem=cut(str(error)))
     return PoolFacts(cell=spec.cell, node_selector=spec.node_selector, generation=generation)
 
 

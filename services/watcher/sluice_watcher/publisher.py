@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
 from sluice.codec import EVENTS, Message
 from sluice.events import Event
+from sluice.kafka import VALUE_BYTES_MAX
 from sluice.pace import Pace
 
 from sluice_watcher import metrics
@@ -37,10 +38,20 @@ class Appender(Protocol):
 
 class Publisher:
     def __init__(
-        self, writer: Appender, *, topic: str, partitions: Mapping[str, int], source: str, clock: Clock
+        self,
+        writer: Appender,
+        *,
+        topic: str,
+        partitions: Mapping[str, int],
+        source: str,
+        clock: Clock,
+        set_aside: Callable[[Event, bytes], None],
     ) -> None:
+        """`set_aside` takes what is too long for Kafka, and its bytes."""
         self._lanes = {
-            cell: _Lane(writer, topic=topic, partition=partition, source=source, clock=clock)
+            cell: _Lane(
+                writer, topic=topic, partition=partition, source=source, clock=clock, set_aside=set_aside
+            )
             for cell, partition in partitions.items()
         }
 
@@ -75,12 +86,22 @@ class Publisher:
 
 
 class _Lane:
-    def __init__(self, writer: Appender, *, topic: str, partition: int, source: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        writer: Appender,
+        *,
+        topic: str,
+        partition: int,
+        source: str,
+        clock: Clock,
+        set_aside: Callable[[Event, bytes], None],
+    ) -> None:
         self._writer = writer
         self._topic = topic
         self._partition = partition
         self._source = source
         self._clock = clock
+        self._set_aside = set_aside
         self._waiting: deque[Event] = deque()
         self._arrived = asyncio.Event()
         self._progress = asyncio.Event()
@@ -112,12 +133,20 @@ class _Lane:
         while True:
             await self._arrived.wait()
             events = self._take()
-            messages = [EVENTS.encode(event, source=self._source) for event in asking_once(events)]
-            self._appending_since_ms = self._clock.now_ms()
-            await self._writer.append(self._topic, self._partition, messages)
-            self._appending_since_ms = None
+            if messages := list(self._encoded(events)):
+                self._appending_since_ms = self._clock.now_ms()
+                await self._writer.append(self._topic, self._partition, messages)
+                self._appending_since_ms = None
             self._acknowledge(events)
             await asyncio.sleep(pace.pause_s(len(events)))
+
+    def _encoded(self, events: list[Event]) -> Iterator[Message]:
+        for event in asking_once(events):
+            message = EVENTS.encode(event, source=self._source)
+            if len(message.value) <= VALUE_BYTES_MAX:
+                yield message
+            else:
+                self._set_aside(event, message.value)
 
     def _take(self) -> list[Event]:
         events = [self._waiting.popleft() for _ in range(min(len(self._waiting), APPEND_MAX))]

@@ -21,6 +21,17 @@ def tick(number: int, *, more: bool = False) -> TickEvent:
 TOPIC = "t"
 
 
+def made(log: FakeLog, clock: Clock) -> Publisher:
+    return Publisher(
+        log,
+        topic=TOPIC,
+        partitions={"one": 0, "two": 1},
+        source="test",
+        clock=clock,
+        set_aside=lambda event, value: None,
+    )
+
+
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher_module, "PACE_S", 0.0)
@@ -33,9 +44,7 @@ def log() -> FakeLog:
 
 @pytest.fixture
 async def publisher(log: FakeLog) -> AsyncIterator[Publisher]:
-    publisher = Publisher(
-        log, topic=TOPIC, partitions={"one": 0, "two": 1}, source="test", clock=Clock(lambda: 0.0)
-    )
+    publisher = made(log, Clock(lambda: 0.0))
     running = asyncio.create_task(publisher.run())
     yield publisher
     running.cancel()
@@ -91,7 +100,7 @@ async def test_what_arrives_during_an_append_is_the_next(log: FakeLog, publisher
 async def test_it_says_for_how_long_kafka_has_not_answered(log: FakeLog) -> None:
     now_s = 100.0
     clock = Clock(lambda: now_s)
-    publisher = Publisher(log, topic=TOPIC, partitions={"one": 0, "two": 1}, source="test", clock=clock)
+    publisher = made(log, clock)
     running = asyncio.create_task(publisher.run())
     log.hold()
     publisher.put("two", tick(0))
@@ -157,7 +166,7 @@ async def test_flushed_waits_for_what_was_put_before_and_not_for_later(
 
 
 async def test_a_failed_append_ends_the_publisher(log: FakeLog) -> None:
-    publisher = Publisher(log, topic=TOPIC, partitions={"one": 0}, source="test", clock=Clock())
+    publisher = made(log, Clock())
     log.failure = RuntimeError("Kafka did not acknowledge in time")
     publisher.put("one", tick(0))
     with pytest.raises(ExceptionGroup) as raised:

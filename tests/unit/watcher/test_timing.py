@@ -33,7 +33,12 @@ class World:
         self.sums = {("one", "gpu"): Sum()}
         clock = Clock(lambda: 1.0)
         self.publisher = Publisher(
-            self.log, topic="t", partitions={"one": 0, "two": 1}, source="test", clock=clock
+            self.log,
+            topic="t",
+            partitions={"one": 0, "two": 1},
+            source="test",
+            clock=clock,
+            set_aside=lambda event, value: None,
         )
         self.report = UnmanagedReport(
             lambda: dict(self.sums), cluster="c", clock=clock, publisher=self.publisher

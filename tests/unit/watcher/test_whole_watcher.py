@@ -14,6 +14,7 @@ from fakes.log import FakeLog
 from samples_of_objects import container
 from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent, WorkloadEvent
 from sluice.settings import Settings
+from sluice.vocabulary import GATE
 from sluice_watcher import publisher
 from sluice_watcher.kinds import watched_kinds
 from sluice_watcher.main import Watcher
@@ -334,3 +335,28 @@ async def test_a_kafka_that_refuses_ends_the_watcher(world: World) -> None:
     with pytest.raises(ExceptionGroup) as raised:
         await asyncio.wait_for(world.watcher.run(), 5)
     assert raised.value.subgroup(lambda error: error is world.log.failure)
+
+
+async def test_whatever_length_somebody_writes_at_the_rest_goes_on(world: World) -> None:
+    """Objects may be larger than records, and what is wrong with one is said in its own words."""
+    text = "x" * 1_100_000
+    world.put("workload/SparkApplication", "heap", "team-a", spec={"driver": {"memory": text}})
+    selector = {f"example.com/{number}": "x" * 63 for number in range(12_000)}
+    template = {"spec": {"containers": [container(cpu="1")], "nodeSelector": selector}}
+    world.put("workload/Job", "choosy", "team-a", spec={"template": template})
+    world.put(
+        "pod",
+        "group",
+        "team-a",
+        metadata={"annotations": {"sluice.dev/pod-group-size": text[:250_000]}},
+        spec={"containers": [container(cpu="1")], "schedulingGates": [{"name": GATE}], "notes": text},
+    )
+    world.put_pod("fine", "team-a")
+    async with world.watching():
+        assert world.told("one", "pod") == ["BEGIN", "ADDED fine", "END"]
+        assert world.told("one", "workload/Job") == ["BEGIN", "END"]
+        [heap] = [event for event in world.events("one") if isinstance(event, WorkloadEvent)]
+        assert heap.workload.problem.startswith("spec.driver.memory: 'xxx")
+        letters = world.log.messages[f"dlq.{world.settings.events_topic}", 0]
+        assert [letter.key for letter in letters] == [b"workload/team-a/choosy", b"pod/team-a/group"]
+        assert (letters[0].header("sluice_error") or "").startswith("its record would have")
