@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import re
 import sys
-from typing import Literal
+from textwrap import wrap
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sluice.applications import APPLICATION_KINDS
 from sluice.vocabulary import DEFAULT_CELL
 
+_PREFIX: Final = "SLUICE_"
+#: It stands in the name of a Lease, and in keys of Redis.
+_Cell = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="SLUICE_", frozen=True, use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, frozen=True, use_attribute_docstrings=True, enable_decoding=False
+    )
 
     kafka: str = "127.0.0.1:9092"
     """Kafka's bootstrap servers, `host:port[,host:port]`."""
     kafka_username: str = ""
     """Name for SASL/PLAIN; empty: no authentication."""
     kafka_password: str = Field(default="", repr=False)
+    """The password that goes with it."""
     kafka_tls_ca: str = ""
     """File with the authority that signed Kafka's certificate; empty: no TLS."""
     redis: str = Field(default="redis://127.0.0.1:6379/0", repr=False)
@@ -31,8 +43,8 @@ class Settings(BaseSettings):
     cluster: str = "local"
     """The name of the cluster that this service talks to; the cell's home for the scheduler."""
     clusters: tuple[str, ...] = ()
-    """Every cluster that the cells span; default: `cluster` alone."""
-    cells: dict[str, int] = Field(default={DEFAULT_CELL: 0})
+    """Every cluster that the cells span, as JSON: `["earth", "moon"]`; empty: `cluster` alone."""
+    cells: dict[_Cell, Annotated[int, Field(ge=0)]] = Field(default={DEFAULT_CELL: 0}, min_length=1)
     """Each cell's partition, as JSON: `{"default": 0}`."""
     policy: str = "drf"
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""
@@ -50,19 +62,48 @@ class Settings(BaseSettings):
     """Where /healthz, /readyz and /metrics are served; port 0 picks a free one."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
-    @model_validator(mode="after")
-    def _check(self) -> Settings:
-        if len(set(self.cells.values())) != len(self.cells):
-            raise ValueError("cells: two cells share a partition; give each its own")
-        if self.clusters and self.cluster not in self.clusters:
-            raise ValueError(f"clusters: must contain this service's own cluster {self.cluster!r}")
-        unknown = sorted(set(self.applications) - set(APPLICATION_KINDS))
+    @field_validator(
+        "clusters", "cells", "managed_selector", "applications", "application_selector", mode="before"
+    )
+    @classmethod
+    def _read_json(cls, value: Any) -> Any:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise ValueError(f"this is no JSON: {error}") from error
+
+    @field_validator("cells")
+    @classmethod
+    def _share_no_partition(cls, cells: dict[str, int]) -> dict[str, int]:
+        if len(set(cells.values())) != len(cells):
+            raise ValueError("two cells share a partition; give each its own")
+        return cells
+
+    @field_validator("clusters")
+    @classmethod
+    def _contain_our_own(cls, clusters: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        own = info.data.get("cluster")
+        if clusters and own not in clusters:
+            raise ValueError(f"must contain this service's own cluster {own!r}")
+        return clusters
+
+    @field_validator("applications")
+    @classmethod
+    def _are_known(cls, applications: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = sorted(set(applications) - set(APPLICATION_KINDS))
         if unknown:
             raise ValueError(
-                f"applications: {', '.join(unknown)} is no kind that is known; "
-                f"there are {', '.join(APPLICATION_KINDS)}"
+                f"{', '.join(unknown)} is no kind that is known; there are {', '.join(APPLICATION_KINDS)}"
             )
-        return self
+        return applications
+
+    @field_validator("http")
+    @classmethod
+    def _names_a_port(cls, http: str) -> str:
+        port = http.rpartition(":")[2]
+        if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65_535:
+            raise ValueError("write host:port, with a port from 0 to 65535")
+        return http
 
     @property
     def events_topic(self) -> str:
@@ -82,7 +123,7 @@ class Settings(BaseSettings):
     @property
     def http_address(self) -> tuple[str, int]:
         host, _, port = self.http.rpartition(":")
-        return host or "127.0.0.1", int(port)
+        return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def load() -> Settings:
@@ -91,6 +132,27 @@ def load() -> Settings:
         return Settings()
     except ValidationError as error:
         for problem in error.errors(include_url=False):
-            name = "_".join(["SLUICE", *(str(part).upper() for part in problem["loc"][:1])])
-            print(f"{name}: {problem['msg']} (got {problem['input']!r})", file=sys.stderr)
+            field = str(problem["loc"][0])
+            why = problem.get("ctx", {}).get("error", problem["msg"])
+            got = f" (got {problem['input']!r})" if Settings.model_fields[field].repr else ""
+            print(f"{_PREFIX}{field.upper()}: {why}{got}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def load_for(program: str, does: str) -> Settings:
+    """Settings of a program that takes no arguments; `--help` says what there is to set."""
+    argparse.ArgumentParser(
+        prog=program,
+        description=f"{does} It takes its settings from the environment:",
+        epilog="\n".join(_told_of(name, field) for name, field in Settings.model_fields.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args()
+    return load()
+
+
+def _told_of(name: str, field: FieldInfo) -> str:
+    default = field.default if isinstance(field.default, str) else json.dumps(field.default)
+    lines = wrap(
+        field.description or "", 76, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+    )
+    return "\n".join([f"{_PREFIX}{name.upper()}={default}", *lines])

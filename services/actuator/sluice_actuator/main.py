@@ -9,7 +9,7 @@ import uvloop
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
-from sluice.settings import Settings, load
+from sluice.settings import Settings, load_for
 from sluice.telemetry import setup_logging
 
 from sluice_actuator.clock import WallClock
@@ -47,6 +47,6 @@ async def act(settings: Settings, health: Health) -> None:
 
 
 def main() -> None:
-    settings = load()
+    settings = load_for("sluice-actuator", "Carries out what the scheduler decides about one cluster.")
     setup_logging("actuator", settings)
     uvloop.run(until_told_to_stop(serve(settings, act)))

@@ -14,11 +14,10 @@ from typing import Any
 import faust
 import uvloop
 from faust.types import TP
-from sluice import settings as sluice_settings
 from sluice.kafka import SESSION_TIMEOUT_MS, Received, ensure_topics
 from sluice.kube import KubeClient
 from sluice.lifecycle import until_told_to_stop
-from sluice.settings import Settings
+from sluice.settings import Settings, load_for
 from sluice.telemetry import serve_health, setup_logging
 
 from sluice_scheduler.cell import CellOwner, Incoming
@@ -186,7 +185,7 @@ async def serve(settings: Settings, folder: str) -> None:
 
 
 def main() -> None:
-    settings = sluice_settings.load()
+    settings = load_for("sluice-scheduler", "Decides what is admitted and what is taken back.")
     setup_logging("scheduler", settings)
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
         uvloop.run(until_told_to_stop(serve(settings, folder)))

@@ -15,7 +15,7 @@ from sluice.applications import listed_as
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
-from sluice.settings import Settings, load
+from sluice.settings import Settings, load_for
 from sluice.telemetry import setup_logging
 
 from sluice_watcher import metrics
@@ -152,6 +152,6 @@ async def watch(settings: Settings, health: Health) -> None:
 
 
 def main() -> None:
-    settings = load()
+    settings = load_for("sluice-watcher", "Writes what happens in one cluster into the log of events.")
     setup_logging("watcher", settings)
     uvloop.run(until_told_to_stop(serve(settings, watch)))
