@@ -17,6 +17,8 @@ KINDS: Final = ("cell", "queue", "report", "resourcepool")
 NAMESPACES: Final = "namespace"
 
 _AS_EXPECTED: Final = "AsExpected"
+#: What the reports of Queues and ResourcePools are about.
+_ADMINISTERED: Final = ("queue/", "resourcepool/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +137,13 @@ def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
 
 
 def complaints_of(snapshot: Snapshot) -> Iterator[str]:
-    """What is wrong with Queues, ResourcePools and namespaces' bindings, a sentence each."""
+    """What is wrong with Queues, ResourcePools and namespaces' bindings, a sentence each.
+
+    What an application waits for, or lacks, is its author's business; its DynamicWorkload says it.
+    """
     for report in snapshot.of("report"):
+        if not report["about"].startswith(_ADMINISTERED):
+            continue
         for condition in _conditions(report):
             if condition.matters:
                 yield f"{report['about'].replace('/', ' ', 1)}: {condition.word}: {condition.message}"

@@ -179,6 +179,15 @@ def test_what_queues_complain_of_is_told(complaint: Entity, words: str) -> None:
     assert status.as_json()["problems"] == [words]
 
 
+def test_an_application_that_waits_is_no_problem() -> None:
+    waits = condition("Granted", problem="granted 3 of 4 main; waits for 0.5 cpu", status="False")
+    about = {"about": "workload/home/4711"}
+    ledger = snapshot(
+        ("cluster", cluster()), ("report", report("leaf")), ("report", report("", waits) | about)
+    )
+    assert judged(ledger).problems == []
+
+
 def test_bindings_that_do_not_count_are_told() -> None:
     def namespace(cluster: str, noticed: str) -> Entity:
         return {"name": "lost", "cluster": cluster, "managed": True, "queue": "ghost", "noticed": noticed}
