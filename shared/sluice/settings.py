@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sluice.applications import APPLICATION_KINDS
+from sluice.crds.values import LabelSelector
 from sluice.vocabulary import DEFAULT_CELL
 
 _PREFIX: Final = "SLUICE_"
@@ -52,6 +53,9 @@ class Settings(BaseSettings):
     """After so long a use counts half, under policies that look back (`usage-drf`)."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
+    pod_selector: LabelSelector = LabelSelector()
+    """The pods that go through Sluice, as JSON, in Kubernetes' form of a label selector; others are
+    unmanaged. The policies in deploy/policies must match the same."""
     applications: tuple[str, ...] = tuple(APPLICATION_KINDS)
     """The kinds of applications that are admitted as a whole, as JSON: `["Job", "RayCluster"]`. A kind that
     is not installed in the cluster holds nothing up."""
@@ -63,7 +67,13 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator(
-        "clusters", "cells", "managed_selector", "applications", "application_selector", mode="before"
+        "clusters",
+        "cells",
+        "managed_selector",
+        "pod_selector",
+        "applications",
+        "application_selector",
+        mode="before",
     )
     @classmethod
     def _read_json(cls, value: Any) -> Any:
@@ -151,7 +161,7 @@ def load_for(program: str, does: str) -> Settings:
 
 
 def _told_of(name: str, field: FieldInfo) -> str:
-    default = field.default if isinstance(field.default, str) else json.dumps(field.default)
+    default = field.default if isinstance(field.default, str) else json.dumps(field.default, default=dict)
     lines = wrap(
         field.description or "", 76, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
     )

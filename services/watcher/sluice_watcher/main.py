@@ -12,6 +12,7 @@ from typing import Final
 
 import uvloop
 from sluice.applications import listed_as
+from sluice.crds.facts import label_requirements
 from sluice.kafka import LogReader, LogWriter, ensure_topics
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
@@ -45,7 +46,11 @@ class Watcher:
     def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
         cells = tuple(settings.cells)
         clock = Clock()
-        router = Router(cells, ("pod", *map(listed_as, settings.applications)))
+        router = Router(
+            cells,
+            ("pod", *map(listed_as, settings.applications)),
+            label_requirements(settings.pod_selector),
+        )
         kinds = watched_kinds(
             settings.managed_selector,
             settings.applications,

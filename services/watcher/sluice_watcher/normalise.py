@@ -5,7 +5,7 @@ They may raise on an object that makes no sense; whoever calls them sets that ob
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, TypedDict
@@ -31,7 +31,7 @@ from sluice.events import (
     WorkloadFacts,
 )
 from sluice.texts import cut
-from sluice.values import Resources
+from sluice.values import LabelRequirement, Resources
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
 from sluice_watcher.applications.asked import gang as gang_of
@@ -106,19 +106,24 @@ def pod(seen: Sighting) -> PodEvent:
     return PodEvent(**_identity(seen), pod=facts)
 
 
-def unmanaged_by_nature(pod: Object) -> bool:
-    """Mirror pods and DaemonSets' pods: nobody queues with them, they are what a node costs.
+def is_unmanaged(pod: Object, selector: Iterable[LabelRequirement] = ()) -> bool:
+    """Mirror pods and DaemonSets' pods: nobody queues with them, they are what a node costs. And pods that
+    the selector leaves out.
 
     Policies put no gate on them. A pod that has one, or a decision that opened it, is an ordinary one whose
-    owner has dressed it up: whoever may patch a pod may write any owner into it.
+    owner has dressed it up: whoever may patch a pod may write any owner and label into it.
     """
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     if DECISION_ANNOTATION in annotations or _is_gated(pod):
         return False
-    return MIRROR_ANNOTATION in annotations or any(
-        owner["kind"] == "DaemonSet" and owner.get("controller")
-        for owner in metadata.get("ownerReferences") or ()
+    return (
+        MIRROR_ANNOTATION in annotations
+        or any(
+            owner["kind"] == "DaemonSet" and owner.get("controller")
+            for owner in metadata.get("ownerReferences") or ()
+        )
+        or not all(required.matches(_labels(pod)) for required in selector)
     )
 
 

@@ -32,10 +32,10 @@ from sluice.events import (
     QueueFacts,
     WorkloadEvent,
 )
-from sluice.values import Resources
+from sluice.values import LabelRequirement, Resources
 from sluice.vocabulary import DEFAULT_CELL
 
-from sluice_watcher.normalise import RuntimeClassSeen, Sighting, unmanaged_by_nature
+from sluice_watcher.normalise import RuntimeClassSeen, Sighting, is_unmanaged
 from sluice_watcher.requests import Object
 from sluice_watcher.unmanaged import Sum, UnmanagedPods
 
@@ -71,8 +71,14 @@ class Known(dict[str, V], Generic[V]):
 class Router:
     """Learns routes from the records themselves, and keeps names and labels only."""
 
-    def __init__(self, cells: Iterable[str], routed_by_namespace: Iterable[str] = ("pod",)) -> None:
+    def __init__(
+        self,
+        cells: Iterable[str],
+        routed_by_namespace: Iterable[str] = ("pod",),
+        pod_selector: Iterable[LabelRequirement] = (),
+    ) -> None:
         self.cells: Cells = tuple(cells)
+        self._pod_selector = tuple(pod_selector)
         self._routed_by_namespace = tuple(routed_by_namespace)
         self._asking = [kind for kind in self._routed_by_namespace if kind != "pod"]
         self._first = self.cells[0]
@@ -168,7 +174,7 @@ class Router:
 
     def pod(self, event: PodEvent, seen: Sighting) -> Cells:
         cell = self._cell_of(event)
-        if cell and not unmanaged_by_nature(seen.object):
+        if cell and not is_unmanaged(seen.object, self._pod_selector):
             self._unmanaged.drop(event.uid)  # its namespace may have been bound a moment ago
             return (cell,)
         if event.change != "DELETED" and event.pod.node and not event.pod.finished:

@@ -43,8 +43,11 @@ def _by_pool(pools: Mapping[str, Bounds], bound: str) -> dict[str, Amounts]:
 
 def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...]:
     """An absent selector selects nothing, an empty one everything, as in Kubernetes."""
-    if selector is None:
-        return ()
+    return () if selector is None else label_requirements(selector) or (_ANY_NAMESPACE,)
+
+
+def label_requirements(selector: LabelSelector) -> tuple[LabelRequirement, ...]:
+    """All of what a selector asks for; nothing if it is empty."""
     labels = (
         LabelRequirement(key=key, operator="In", values=(value,))
         for key, value in selector.match_labels.items()
@@ -53,4 +56,4 @@ def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...
         LabelRequirement(key=each.key, operator=each.operator, values=tuple(each.values))
         for each in selector.match_expressions
     )
-    return (*labels, *expressions) or (_ANY_NAMESPACE,)
+    return (*labels, *expressions)

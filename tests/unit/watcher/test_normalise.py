@@ -86,13 +86,28 @@ def test_a_pod_with_hardly_anything() -> None:
     ],
 )
 def test_which_pods_are_unmanaged_by_nature(about: dict[str, Any], by_nature: bool) -> None:
-    assert normalise.unmanaged_by_nature(pod(metadata=about)) is by_nature
+    assert normalise.is_unmanaged(pod(metadata=about)) is by_nature
+
+
+@pytest.mark.parametrize(
+    ("about", "left_out"),
+    [
+        ({}, False),
+        ({"labels": {"interactive": ""}}, True),
+        ({"labels": {"interactive": ""}, "annotations": {"sluice.dev/decision": "1-2.3"}}, False),
+    ],
+)
+def test_a_pod_that_the_selector_leaves_out_is_unmanaged_unless_it_was_admitted(
+    about: Json, left_out: bool
+) -> None:
+    selector = [LabelRequirement(key="interactive", operator="DoesNotExist")]
+    assert normalise.is_unmanaged(pod(metadata=about), selector) is left_out
 
 
 @pytest.mark.parametrize(("gate", "by_nature"), [("sluice.dev/admission", False), ("other", True)])
 def test_a_pod_behind_our_gate_is_managed_whoever_owns_it(gate: str, by_nature: bool) -> None:
     gated = pod(metadata=owned_by_daemonset(), spec={"schedulingGates": [{"name": gate}]})
-    assert normalise.unmanaged_by_nature(gated) is by_nature
+    assert normalise.is_unmanaged(gated) is by_nature
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from fakes.cluster import FakeCluster
 from fakes.log import FakeLog
 from samples_of_objects import container
+from sluice.crds.values import LabelSelector
 from sluice.events import Event, ObjectEvent, SyncEvent, TickEvent, UnmanagedEvent, WorkloadEvent
 from sluice.settings import Settings
 from sluice.vocabulary import GATE
@@ -46,9 +47,12 @@ class World:
         labels = MANAGED | ({"sluice.dev/queue": queue} if queue else {})
         self.put("namespace", name, metadata={"labels": labels})
 
-    def put_pod(self, name: str, namespace: str, *, node: str = "", requests: str = "1") -> None:
+    def put_pod(
+        self, name: str, namespace: str, *, node: str = "", requests: str = "1", **labels: str
+    ) -> None:
         spec = {"containers": [container(cpu=requests)], "nodeName": node}
-        self.put("pod", name, namespace, spec=spec, status={"phase": "Running"})
+        metadata = {"labels": labels}
+        self.put("pod", name, namespace, metadata=metadata, spec=spec, status={"phase": "Running"})
 
     def put_job(
         self,
@@ -307,6 +311,20 @@ async def test_sums_of_unmanaged_pods_come_before_decisions_may_be_made(world: W
         sum = records[records.index(ends[0]) - 1]
         assert isinstance(sum, UnmanagedEvent)
         assert (sum.pool, sum.pods, sum.requests) == ("pool-b", 1, {"cpu": 250, "pods": 1})
+
+
+async def test_pods_that_the_selector_leaves_out_are_in_the_sums_and_in_no_queue(world: World) -> None:
+    selector = {"matchExpressions": [{"key": "interactive", "operator": "DoesNotExist"}]}
+    world.settings = Settings(
+        cluster="east", cells={"one": 0, "two": 3}, pod_selector=LabelSelector.model_validate(selector)
+    )
+    world.watcher = Watcher(world.settings, cluster=world.cluster, writer=world.log)
+    world.put_pod("batch", "team-a", node="node-a")
+    world.put_pod("shell", "team-a", node="node-a", interactive="")
+    async with world.watching():
+        assert world.told("one", "pod") == ["BEGIN", "ADDED batch", "END"]
+        [sum] = [event for event in world.events("one") if isinstance(event, UnmanagedEvent) and event.pods]
+        assert (sum.pool, sum.pods) == ("pool-a", 1)
 
 
 async def test_what_cannot_be_read_is_set_aside_and_the_rest_goes_on(world: World) -> None:
