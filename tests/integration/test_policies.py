@@ -151,7 +151,9 @@ class TestCreation:
         forged = pod()
         forged["metadata"]["annotations"][DECISION_ANNOTATION] = "0-1.1"
         refused(create(api, bound, forged), DECISION_ANNOTATION)
-        refused(create(api.acting_as(ACTUATOR), bound, forged))  # it has no leave to create pods at all
+        refused(
+            create(api.acting_as(ACTUATOR), bound, forged), DECISION_ANNOTATION
+        )  # it makes them of templates
 
 
 class TestPodsOfNodes:
@@ -318,6 +320,15 @@ class TestNamespaces:
         path = f"/api/v1/namespaces/{bound}{subresource}"
         answer = api.acting_as(TENANT).merge(path, {"metadata": {"labels": change}})
         refused(answer, "administrator of queues")
+
+    @pytest.mark.parametrize("subresource", ["", "/status"])
+    def test_nor_claim_that_it_was_decided(self, api: Api, bound: str, subresource: str) -> None:
+        """The actuator would take its own decision for an older one."""
+        claim = {"metadata": {"annotations": {DECISION_ANNOTATION: "9-9.9"}}}
+        tenant = api.acting_as(TENANT)
+        refused(tenant.merge(f"/api/v1/namespaces/{bound}{subresource}", claim), "administrator of queues")
+        claimed_from_birth = {"metadata": {"generateName": "t-", **claim["metadata"]}}
+        refused(tenant.create("/api/v1/namespaces", claimed_from_birth), "administrator of queues")
 
     def test_nor_bind_one(self, api: Api, unbound: str) -> None:
         tenant = api.acting_as(TENANT)
