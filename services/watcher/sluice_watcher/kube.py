@@ -69,13 +69,16 @@ class KubeCluster:
         answer = await self._client.request("GET", path, query=query, timeout_s=LIST_TIMEOUT_S)
         if not answer.ok:
             raise refusal(answer)
-        listed = answer.json()
-        metadata = listed["metadata"]
-        return Page(
-            items=listed["items"] or [],
-            version=metadata["resourceVersion"],
-            token=metadata.get("continue", ""),
-        )
+        try:
+            listed = answer.json()
+            metadata = listed["metadata"]
+            return Page(
+                items=listed["items"] or [],
+                version=metadata["resourceVersion"],
+                token=metadata.get("continue", ""),
+            )
+        except (ValueError, LookupError, TypeError) as error:
+            raise Refused(answer.status, f"this is no list of objects: {answer.message}") from error
 
     async def watch(
         self, path: str, *, version: str, timeout_s: int, silence_s: float

@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 from sluice.events import Change
+from sluice.texts import cut
 
 from sluice_watcher import metrics
 from sluice_watcher.backoff import Backoff
@@ -200,9 +201,9 @@ class Reflector:
     def _take(self, line: bytes) -> None:
         try:
             event = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise Refused(200, f"a watch event that is not JSON: {error}") from error
-        change, changed = event["type"], event["object"]
+            change, changed = event["type"], event["object"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise Refused(200, f"this is no watch event: {cut(repr(line), 100)}") from error
         if change == "ERROR":
             status = changed.get("code", 500)
             raise (Gone if status == 410 else Refused)(status, changed.get("message", ""))

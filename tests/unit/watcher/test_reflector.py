@@ -263,9 +263,12 @@ async def test_half_open_connections_lose_nothing(world: World) -> None:
     assert world.observer.told == ["BEGIN", "END", "ADDED a", "ADDED b", "DELETED a"]
 
 
-async def test_what_is_no_json_begins_another_list(world: World) -> None:
+@pytest.mark.parametrize(
+    "line", [b'{"type": "ADDED", "obj', b"<html>", b"[1]", b"null", b'{"error": "try later"}']
+)
+async def test_what_is_no_event_begins_another_list(world: World, line: bytes) -> None:
     async with world.reflecting():
-        world.cluster.say(PODS, b'{"type": "ADDED", "obj')
+        world.cluster.say(PODS, line)
         world.put("a")
         await world.settle()
         assert world.is_up_to_date
