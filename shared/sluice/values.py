@@ -33,7 +33,7 @@ class Epoch:
         return cls(int(generation), int(resource_version))
 
 
-_DECISION_ID: Final = re.compile(r"(\d+)-(\d+)\.(\d+)")
+_DECISION_ID: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})\.([0-9]{1,19})")
 
 
 @dataclass(frozen=True, slots=True, order=True)
