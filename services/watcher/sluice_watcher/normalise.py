@@ -35,7 +35,7 @@ from sluice.values import LabelRequirement, Resources
 from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
 
 from sluice_watcher.applications.asked import gang as gang_of
-from sluice_watcher.applications.fields import ApplicationError, Fields, count_of
+from sluice_watcher.applications.fields import ApplicationError, Fields, count_of, decision_claimed
 from sluice_watcher.applications.kinds import leads_to, member_of, read_application
 from sluice_watcher.applications.owners import controller
 from sluice_watcher.applications.templates import Overheads
@@ -92,7 +92,7 @@ def pod(seen: Sighting) -> PodEvent:
         queue=_labels(seen.object).get(QUEUE_LABEL, ""),
         priority=spec.get("priority") or 0,
         gated=_is_gated(seen.object),
-        decision=annotations.get(DECISION_ANNOTATION, ""),
+        decision=decision_claimed(annotations.get(DECISION_ANNOTATION, "")),
         node=spec.get("nodeName", ""),
         node_selector=spec.get("nodeSelector") or {},
         phase=seen.object["status"].get("phase", "Pending"),

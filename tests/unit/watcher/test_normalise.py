@@ -10,6 +10,7 @@ from samples_of_objects import (
     CLUSTER,
     TIME_MS,
     Json,
+    container,
     custom,
     metadata,
     namespace,
@@ -18,6 +19,7 @@ from samples_of_objects import (
     pod,
     seen,
 )
+from sluice.applications import APPLICATION_KINDS
 from sluice.codec import EVENTS
 from sluice.events import PodFacts, QueueFacts
 from sluice.values import LabelRequirement, NamespaceSelector
@@ -278,3 +280,13 @@ def test_nobody_makes_a_pod_unreadable_that_holds_something(annotations: Json) -
     facts = normalise.pod(seen(pod(metadata={"annotations": decided}, status={"phase": "Running"}))).pod
     assert (facts.requests, facts.decision) == ({"cpu": 1000, "pods": 1}, "1-2.3")
     assert (facts.group_size, facts.gang) == (0, None)
+
+
+@pytest.mark.parametrize("claimed", ["me", "1-2.\u00b2", f"1-2.{'9' * 5_000}"])
+def test_a_decision_that_no_actuator_can_have_written_is_none(claimed: str) -> None:
+    about = {"annotations": {"sluice.dev/decision": claimed}}
+    assert normalise.pod(seen(pod(metadata=about))).pod.decision == ""
+    template = {"spec": {"containers": [container(cpu="1")]}}
+    job = {"metadata": metadata("j", namespace="team", **about), "spec": {"template": template}}
+    event = normalise.application(seen(job), kind=APPLICATION_KINDS["Job"], selector={}, overheads={})
+    assert (event.workload.decision, event.workload.problem) == ("", "")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sluice.quantities import QuantityError, to_base_units
-from sluice.values import Resources
+from sluice.values import DecisionId, Resources
 
 from sluice_watcher.requests import Object
 
@@ -138,6 +138,11 @@ def count_of(text: str, path: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX and int(text) <= COUNT_MAX):
         raise not_a_count(path, text)
     return int(text)
+
+
+def decision_claimed(text: str) -> str:
+    """What an object carries of a decision; empty if no actuator can have written it."""
+    return text if DecisionId.parse(text) else ""
 
 
 def not_a_count(path: str, value: object) -> ApplicationError:

@@ -21,7 +21,7 @@ from sluice.vocabulary import (
 
 from sluice_watcher.applications import by_hand, dask, jobs, queue_jobs, ray, spark, training
 from sluice_watcher.applications.asked import Asked, Part, gang
-from sluice_watcher.applications.fields import ApplicationError, Fields
+from sluice_watcher.applications.fields import ApplicationError, Fields, decision_claimed
 from sluice_watcher.applications.owners import Member, Owner, controller
 from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object
@@ -76,7 +76,7 @@ def read_application(
         generation=metadata.count("generation", 0),
         released=_is_released(asked, annotations, suspendable=suspendable),
         suspendable=suspendable,
-        decision=asked.decision or annotations.text(DECISION_ANNOTATION),
+        decision=decision_claimed(asked.decision or annotations.text(DECISION_ANNOTATION)),
         controller=controlled.uid if controlled else "",
         as_pod_set=_AS_POD_SET.get(controlled.kind, "") if controlled and kind.kind == "Job" else "",
         job=asked.job,
