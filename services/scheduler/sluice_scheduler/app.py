@@ -66,6 +66,7 @@ class Owners:
         self._own = own
         self._feeds: dict[int, FaustFeed] = {}
         self._tasks: dict[int, tuple[CellOwner, asyncio.Task[None]]] = {}
+        self._is_told = False  # whether it has any
         #: Raises when an owner must not go on: fenced off, diverged, or broken.
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -78,6 +79,7 @@ class Owners:
                 task.add_done_callback(self._ended)
                 self._feeds[tp.partition] = feed
                 self._tasks[tp.partition] = owner, task
+        self._is_told = True
 
     async def revoked(self, _: set[TP]) -> None:
         tasks = [task for _, task in self._tasks.values()]
@@ -93,6 +95,8 @@ class Owners:
             await feed.put(event)
 
     def unready(self) -> str:
+        if not self._is_told:
+            return "no assignment from Kafka yet"
         return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -171,10 +175,7 @@ async def serve(settings: Settings, folder: str) -> None:
             owners.fail(error)
             raise
 
-    def unready() -> str:
-        return owners.unready() if app.rebalancing_count else "no assignment from Kafka yet"
-
-    async with serve_health(settings, unready):
+    async with serve_health(settings, owners.unready):
         await app.start()
         try:
             await owners.failed

@@ -124,6 +124,12 @@ class CellOwner:
 
     async def run(self) -> None:
         """Own the cell until cancelled, fenced off, or diverged."""
+        try:
+            await self._keep_owning()
+        finally:
+            metrics.forget(self._cell)
+
+    async def _keep_owning(self) -> None:
         while True:
             try:
                 await self._own()

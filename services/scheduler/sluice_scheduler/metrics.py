@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -26,6 +28,8 @@ MISDIRECTED = Gauge(
 )
 WAITING = Gauge("sluice_waiting_pods", "Pods in line", ["cell", "queue"])
 OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
+#: Of each cell, the queues that WAITING tells of.
+_shown: dict[str, frozenset[str]] = {}
 
 
 def observe_commit(cell: str, commit: Commit, state: State) -> None:
@@ -36,5 +40,21 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     BYPASSED.labels(cell).set(len(state.bypassed))
     MISDIRECTED.labels(cell).set(len(state.misdirected))
     if state.begun:
-        for queue, leaf in state.forest.leaves.items():
-            WAITING.labels(cell, queue).set(len(leaf.line))
+        _observe_lines(cell, {queue: len(leaf.line) for queue, leaf in state.forest.leaves.items()})
+
+
+def _observe_lines(cell: str, lengths: Mapping[str, int]) -> None:
+    """A queue that is no more is none that still waits."""
+    for queue in _shown.get(cell, frozenset()) - lengths.keys():
+        WAITING.remove(cell, queue)
+    for queue, length in lengths.items():
+        WAITING.labels(cell, queue).set(length)
+    _shown[cell] = frozenset(lengths)
+
+
+def forget(cell: str) -> None:
+    """What a cell holds is told by its owner alone: who has lost it would go on telling the past."""
+    for gauge in (BYPASSED, MISDIRECTED, OFFSET):
+        with suppress(KeyError):
+            gauge.remove(cell)
+    _observe_lines(cell, {})

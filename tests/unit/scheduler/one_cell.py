@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from prometheus_client import REGISTRY
 from sluice.crds.facts import queue_facts
 from sluice.crds.tenancy import QueueSpec
 from sluice.decisions import Decision
@@ -23,9 +24,16 @@ from sluice.events import (
     SyncEvent,
     TickEvent,
 )
+from sluice.values import Epoch
 from sluice_scheduler.core.entities import Report
 from sluice_scheduler.installed import installed_policies
+from sluice_scheduler.ledger import Commit
+from sluice_scheduler.metrics import observe_commit
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
+
+
+def shown_metric(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(name, labels)
 
 
 class OneCell:
@@ -96,6 +104,21 @@ class OneCell:
     def complaints(self, queue: str) -> dict[str, str]:
         """The queue's conditions that are not as they should be, by type."""
         return {c.type: c.message for c in self._report(queue).conditions if c.reason == "Problem"}
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """After a commit that changed nothing."""
+        nothing = Commit(
+            epoch=Epoch(1, 1),
+            expected_offset=0,
+            next_offset=0,
+            expected_seq=1,
+            next_seq=1,
+            published=1,
+            changes={},
+            decisions=[],
+        )
+        observe_commit(self.state.config.cell, nothing, self.state)
+        return shown_metric(name, cell=self.state.config.cell, **labels)
 
     def sentences(self, reason: str) -> list[str]:
         return [decision.sentence for decision in self.decisions if decision.reason == reason]

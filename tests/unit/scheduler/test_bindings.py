@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 from one_cell import OneCell
-from prometheus_client import REGISTRY
-from sluice.values import Epoch
-from sluice_scheduler.ledger import Commit
-from sluice_scheduler.metrics import observe_commit
 
 
 @pytest.fixture
@@ -96,33 +92,18 @@ def test_misdirected_pods_are_named_with_what_is_wrong(cell: OneCell) -> None:
     assert message.count(": recreate the pod") == 3
 
 
-def metric(cell: OneCell, name: str) -> float | None:
-    nothing = Commit(
-        epoch=Epoch(1, 1),
-        expected_offset=0,
-        next_offset=0,
-        expected_seq=1,
-        next_seq=1,
-        published=1,
-        changes={},
-        decisions=[],
-    )
-    observe_commit("default", nothing, cell.state)
-    return REGISTRY.get_sample_value(name, {"cell": "default"})
-
-
 def test_pods_that_wait_under_a_binding_that_leads_nowhere_are_counted(cell: OneCell) -> None:
     cell.namespace("lost", queue="ghost")
     cell.pod("waits", "lost")
     cell.pod("astray", "team", queue="nowhere")
-    assert metric(cell, "sluice_misdirected_pods") == 2
+    assert cell.metric("sluice_misdirected_pods") == 2
     [told] = cell.sentences("BindingDoesNotCount")
     assert [n.noticed for n in cell.state.namespaces if n.name == "lost"] == [told], "for as long as it lasts"
     cell.queue("ghost", namespaces={"names": ["lost"]})
-    assert metric(cell, "sluice_misdirected_pods") == 1
+    assert cell.metric("sluice_misdirected_pods") == 1
     assert not any(n.noticed for n in cell.state.namespaces)
     cell.pod("astray", "team", change="DELETED")
-    assert metric(cell, "sluice_misdirected_pods") == 0
+    assert cell.metric("sluice_misdirected_pods") == 0
 
 
 def test_another_cells_binding_is_not_ours_to_judge(cell: OneCell) -> None:
