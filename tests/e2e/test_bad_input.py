@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from audit import Audit
 from cluster import Tenants, node, observed, pod, pool, queue
-from cluster_api import eventually, made
+from cluster_api import Object, eventually, made
 from sluice.codec import EVENTS, Message, find_header
-from sluice.events import TickEvent
+from sluice.events import Event, OutcomeEvent, TickEvent
 from sluice.kafka import LogWriter
-from sluice.vocabulary import MANAGED_LABEL, QUEUE_LABEL
+from sluice.vocabulary import API_VERSION, MANAGED_LABEL, QUEUE_LABEL
 from sluice_local import Stack
 
 pytestmark = pytest.mark.e2e
@@ -85,6 +85,43 @@ def test_nonsense_is_refused_at_the_door(tenants: Tenants, weight: int) -> None:
     answer = tenants.api.create(path, queue("bad", limit={"cpu": "-4"}))
     assert answer.status == 422
     assert "spec.limit" in answer.message
+
+
+def test_objects_of_whatever_length_stop_nobody(tenants: Tenants, audit: Audit) -> None:
+    """One larger than a record, one that can't be read, one that the API server refuses at full length."""
+    tenants.provide(pool(), node("n0"), queue("ant"))
+    tenants.settle("ant")
+    before = len(audit.dead_letters())
+    namespace, long = "namespaces/ant", "x" * 1_050_000
+    choosy = pod("choosy")["spec"] | {"nodeSelector": {f"example.com/{n}": "x" * 60 for n in range(12_000)}}
+    made(
+        tenants.api.create(f"/apis/batch/v1/{namespace}/jobs", template("batch/v1", "Job", "choosy", choosy))
+    )
+    odd = pod("odd", annotations={"sluice.dev/pod-group-size": long[:250_000]})
+    odd["spec"]["containers"][0]["env"] = [{"name": "LONG", "value": long[:900_000]}]
+    assert tenants.submit("ant", odd).ok
+    refused = pod("refused")["spec"]
+    refused["containers"][0]["imagePullPolicy"] = long
+    jobs = f"/apis/{API_VERSION}/{namespace}/queuejobs"
+    made(tenants.api.create(jobs, template(API_VERSION, "QueueJob", "refused", refused)))
+    eventually(lambda: any(_is_refusal(event, long[:500]) for event in audit.events()), seconds=30)
+    assert tenants.submit("ant", pod("fine")).ok
+    eventually(lambda: tenants.phases("ant")["fine"] != "gated", seconds=30)
+    assert {letter.key for letter in audit.dead_letters()[before:]} == {
+        b"workload/ant/choosy",
+        b"pod/ant/odd",
+    }
+    made(tenants.api.delete(f"{jobs}/refused"))
+    made(tenants.api.delete(f"/apis/batch/v1/{namespace}/jobs/choosy"))
+
+
+def template(api_version: str, kind: str, name: str, spec: Object) -> Object:
+    head = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+    return {**head, "spec": {"template": {"spec": spec}}}
+
+
+def _is_refusal(event: Event, words: str) -> bool:
+    return isinstance(event, OutcomeEvent) and event.result == "Rejected" and words in event.message
 
 
 @pytest.mark.parametrize(
