@@ -152,40 +152,34 @@ class _Client(Component):
         return https_ok(self.port, "/healthz", ssl._create_unverified_context())
 
 
-class ControllerManager(_Client):
+class _Controller(_Client):
+    """A part of the control plane that acts; there is one of each, so nobody has to be elected."""
+
+    def argv(self) -> Sequence[str | Path]:
+        return [
+            self.binary.path,
+            f"--kubeconfig={self.kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            "--leader-elect=false",
+            # By default it sends 20 to 50 requests a second, which is slower than anything else here.
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+        ]
+
+
+class Scheduler(_Controller):
+    user = "system:kube-scheduler"
+    binary = SCHEDULER
+
+
+class ControllerManager(_Controller):
     user = "system:kube-controller-manager"
     binary = CONTROLLER_MANAGER
 
     def argv(self) -> Sequence[str | Path]:
-        return [
-            self.binary.path,
-            f"--kubeconfig={self.kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self.port}",
-            "--leader-elect=false",
-            "--use-service-account-credentials",
-            f"--root-ca-file={self.api_server.certificate}",
-            *_UNHURRIED,
-        ]
-
-
-class Scheduler(_Client):
-    user = "system:kube-scheduler"
-    binary = SCHEDULER
-
-    def argv(self) -> Sequence[str | Path]:
-        return [
-            self.binary.path,
-            f"--kubeconfig={self.kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self.port}",
-            "--leader-elect=false",
-            *_UNHURRIED,
-        ]
-
-
-# By default they send 20 to 50 requests a second, which is slower than anything else here.
-_UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
+        more = ["--use-service-account-credentials", f"--root-ca-file={self.api_server.certificate}"]
+        return [*super().argv(), *more]
 
 
 class Kwok(_Client):
