@@ -14,12 +14,10 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sluice.applications import APPLICATION_KINDS
-from sluice.crds.values import LabelSelector
+from sluice.crds.values import Cell, LabelSelector
 from sluice.vocabulary import DEFAULT_CELL
 
 _PREFIX: Final = "SLUICE_"
-#: It stands in the name of a Lease, and in keys of Redis.
-_Cell = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 
 class Settings(BaseSettings):
@@ -45,7 +43,7 @@ class Settings(BaseSettings):
     """The name of the cluster that this service talks to; the cell's home for the scheduler."""
     clusters: tuple[str, ...] = ()
     """Every cluster that the cells span, as JSON: `["earth", "moon"]`; empty: `cluster` alone."""
-    cells: dict[_Cell, Annotated[int, Field(ge=0)]] = Field(default={DEFAULT_CELL: 0}, min_length=1)
+    cells: dict[Cell, Annotated[int, Field(ge=0)]] = Field(default={DEFAULT_CELL: 0}, min_length=1)
     """Each cell's partition, as JSON: `{"default": 0}`."""
     policy: str = "drf"
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""

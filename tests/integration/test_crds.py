@@ -215,7 +215,7 @@ def test_status_is_written_apart_and_shown(api: Api) -> None:
 WORKLOAD: Object = {
     "application": {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "1"},
     "applicationSpec": {"parallelism": 3, "anything": {"at": ["all"]}},
-    "podSets": [{"name": "main", "count": 3, "minCount": 2, "maxCount": 9, "requests": {"cpu": "1"}}],
+    "podSets": [{"name": "Main_1.b", "count": 3, "minCount": 2, "maxCount": 9, "requests": {"cpu": "1"}}],
     "priorityClassName": "high",
     "priority": 1000,
     "gang": {"deadlineSeconds": 60, "onDeadline": "soft"},
@@ -233,6 +233,7 @@ def test_a_workload_keeps_all_that_it_was_given(api: Api) -> None:
     [
         ({"minCount": 4}, ["spec.podSets[0]", "minCount must not exceed count"]),
         ({"maxCount": 2}, ["spec.podSets[0]", "count must not exceed maxCount"]),
+        ({"name": "not one"}, ["spec.podSets[0].name"]),
         ({"requests": {"cpu": "50%"}}, ["spec.podSets[0].requests[cpu]", "quantity of 0 or more"]),
     ],
 )

@@ -19,6 +19,8 @@ from sluice.quantities import QuantityError, is_percent, parse_percent, parse_qu
 RESOURCES_MAX: Final = 32
 QUANTITY_LENGTH_MAX: Final = 40
 LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+#: What may stand as a label's value: so operators tell an application's groups of pods apart.
+LABEL_VALUE_PATTERN: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 
 
 class Rule(BaseModel):

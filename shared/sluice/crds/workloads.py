@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sluice.crds.values import (
-    LABEL_PATTERN,
+    LABEL_VALUE_PATTERN,
     Count,
     Model,
     Name,
@@ -20,6 +20,7 @@ from sluice.crds.values import (
 )
 
 POD_SETS_MAX: Final = 64
+POD_SET_NAME_LENGTH_MAX: Final = 63
 
 
 class ApplicationReference(Model):
@@ -51,7 +52,7 @@ class PodSet(Model):
         )
     )
 
-    name: Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)]
+    name: Annotated[str, Field(max_length=POD_SET_NAME_LENGTH_MAX, pattern=LABEL_VALUE_PATTERN)]
     """Its name in the workload, such as driver or executor."""
     count: Count
     """How many the application asks for now."""

@@ -388,6 +388,22 @@ def test_what_makes_no_sense_is_named_with_its_remedy(path: str) -> None:
     assert remedy in message
 
 
+@pytest.mark.parametrize("name", ["a b", "-a", "a\n", "a" * 64])
+def test_a_group_of_pods_is_called_what_can_stand_in_a_label(name: str) -> None:
+    assert read(ray_cluster(workers("Big_Group.1"))).pod_sets[-1].name == "Big_Group.1"
+    with pytest.raises(ApplicationError, match="which is no value of a label"):
+        read(ray_cluster(workers(name)))
+
+
+def test_an_application_has_no_more_groups_than_can_be_shown() -> None:
+    def groups(count: int) -> Json:
+        return ray_cluster(*(workers(f"group-{number}") for number in range(count)))
+
+    assert len(read(groups(63)).pod_sets) == 64, "and the head"
+    with pytest.raises(ApplicationError, match="65 groups of pods are more than the 64"):
+        read(groups(64))
+
+
 small = st.integers(0, 50)
 maybe = st.none() | small
 

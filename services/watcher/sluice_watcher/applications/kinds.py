@@ -5,11 +5,15 @@ in `sluice.applications`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sluice.applications import APPLICATION_KINDS, BY_HAND, QUEUE_JOB, ApplicationKind
+from sluice.crds.values import LABEL_VALUE_PATTERN
+from sluice.crds.workloads import POD_SET_NAME_LENGTH_MAX, POD_SETS_MAX
 from sluice.events import PodSetFacts, WorkloadFacts
+from sluice.texts import cut
 from sluice.vocabulary import (
     DECISION_ANNOTATION,
     POD_GROUP_LABEL,
@@ -53,10 +57,7 @@ def read_application(
     """What counts of an application, whatever its kind. Raises ApplicationError where it makes no sense."""
     fields = Fields(application)
     asked = _ASKED[kind.kind](fields)
-    names = [part.name for part in asked.parts]
-    for name in names:
-        if names.count(name) > 1:
-            raise ApplicationError("spec", f"two groups of pods are called {name!r}: rename one")
+    _check_names([part.name for part in asked.parts])
     owner = controller(application)
     controlled = owner if owner is not None and owner.kind in APPLICATION_KINDS else None
     metadata = fields.at("metadata")
@@ -84,6 +85,24 @@ def read_application(
         replaces_failed=asked.replaces_failed,
         application_spec={} if kind.kind == BY_HAND else _read_of_spec(fields, kind),
     )
+
+
+def _check_names(names: list[str]) -> None:
+    """A DynamicWorkload has to show them."""
+    if len(names) > POD_SETS_MAX:
+        raise ApplicationError(
+            "spec",
+            f"{len(names)} groups of pods are more than the {POD_SETS_MAX} that can be shown: merge some",
+        )
+    for name in names:
+        if len(name) > POD_SET_NAME_LENGTH_MAX or not re.fullmatch(LABEL_VALUE_PATTERN, name):
+            raise ApplicationError(
+                "spec",
+                f"a group of pods is called {cut(name, 80)!r}, which is no value of a label: write letters, "
+                f"digits, -, _ and . and no more than {POD_SET_NAME_LENGTH_MAX} of them",
+            )
+        if names.count(name) > 1:
+            raise ApplicationError("spec", f"two groups of pods are called {name!r}: rename one")
 
 
 def _read_of_spec(fields: Fields, kind: ApplicationKind) -> dict[str, Any]:
