@@ -87,9 +87,9 @@ def status_of(decision: Report, identity: DecisionId) -> dict[str, Any]:
 
 
 def shown_pod_set(pod_set: ShownPodSet) -> dict[str, Any]:
-    """A pod set as a DynamicWorkload's spec has it."""
+    """A pod set as a DynamicWorkload's spec has it. Whether it may be so, the API server says."""
     requests = {name: amount for name, amount in pod_set.requests.items() if name != "pods"}
-    shown = PodSet(
+    shown = PodSet.model_construct(
         name=pod_set.name,
         count=pod_set.count,
         min_count=pod_set.min_count,

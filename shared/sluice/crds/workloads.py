@@ -21,6 +21,9 @@ from sluice.crds.values import (
 
 POD_SETS_MAX: Final = 64
 POD_SET_NAME_LENGTH_MAX: Final = 63
+#: Operators count in int32.
+POD_COUNT_MAX: Final = 2**31 - 1
+PodCount = Annotated[int, Field(ge=0, le=POD_COUNT_MAX)]
 
 
 class ApplicationReference(Model):
@@ -54,12 +57,12 @@ class PodSet(Model):
 
     name: Annotated[str, Field(max_length=POD_SET_NAME_LENGTH_MAX, pattern=LABEL_VALUE_PATTERN)]
     """Its name in the workload, such as driver or executor."""
-    count: Count
+    count: PodCount
     """How many the application asks for now."""
-    min_count: Count | None = None
+    min_count: PodCount | None = None
     """How many it needs to make sense, admitted together with the other pod sets' minima; `count` if
     absent."""
-    max_count: Count | None = None
+    max_count: PodCount | None = None
     """How many it may grow to; absent: no bound of its own."""
     requests: Requests = {}
     """What one pod asks for, overhead included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,6 +183,13 @@ async def test_the_workload_that_shows_an_application_is_controlled_by_it(cluste
         {"name": "main", "count": 3, "minCount": 1, "maxCount": 3, "requests": {"cpu": "1.5"}}
     ]
     assert shown["spec"]["applicationSpec"] == {"parallelism": 3}
+
+
+async def test_whether_a_workload_may_be_as_it_was_decided_the_api_server_says(cluster: FakeCluster) -> None:
+    """Who judges it here would end the actuator, each time it is begun anew."""
+    odd = ShownPodSet(name="a b", count=2**40, min_count=2**41, max_count=1, requests={"cpu": -1})
+    [outcome] = await carry_out(cluster, replace(create(), pod_sets=(odd,)))
+    assert outcome.result == "Applied"
 
 
 async def test_a_workload_of_something_else_by_that_name_is_a_conflict(cluster: FakeCluster) -> None:

@@ -395,6 +395,25 @@ def test_a_group_of_pods_is_called_what_can_stand_in_a_label(name: str) -> None:
         read(ray_cluster(workers(name)))
 
 
+MANY = {f"example.com/{number}": "1" for number in range(33)}
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        (workers(replicas=2**31 - 1, numOfHosts=2), "more pods than 2147483647"),
+        (workers(maxReplicas=2**30, numOfHosts=4), "more pods than 2147483647"),
+        (
+            workers(template=template(containers=[{"resources": {"requests": MANY}}])),
+            "more than 32 resources",
+        ),
+    ],
+)
+def test_a_group_asks_for_no_more_than_can_be_shown(group: Json, words: str) -> None:
+    with pytest.raises(ApplicationError, match=words):
+        read(ray_cluster(group, enableInTreeAutoscaling=True))
+
+
 def test_an_application_has_no_more_groups_than_can_be_shown() -> None:
     def groups(count: int) -> Json:
         return ray_cluster(*(workers(f"group-{number}") for number in range(count)))

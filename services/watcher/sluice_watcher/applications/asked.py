@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sluice.crds.workloads import POD_COUNT_MAX
 from sluice.events import Gang, JobFacts
 from sluice.vocabulary import (
     GANG_DEADLINE_ANNOTATION,
@@ -11,7 +12,7 @@ from sluice.vocabulary import (
     MIN_COUNT_ANNOTATION,
 )
 
-from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields, count_of
+from sluice_watcher.applications.fields import ApplicationError, Fields, count_of
 from sluice_watcher.applications.templates import Template
 
 
@@ -52,7 +53,7 @@ def one(name: str, template: Template) -> Part:
 
 def bounded(count: int) -> int | None:
     """Operators write the largest int32 where they mean none."""
-    return None if count == COUNT_MAX else count
+    return None if count == POD_COUNT_MAX else count
 
 
 def min_count(application: Fields, *, count: int, default: int) -> int:

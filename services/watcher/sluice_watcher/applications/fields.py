@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from sluice.crds.workloads import POD_COUNT_MAX
 from sluice.quantities import QuantityError, to_base_units
 from sluice.values import DecisionId, Resources
 
 from sluice_watcher.requests import Object
 
-#: No operator counts further: their counts are int32.
-COUNT_MAX: Final = 2**31 - 1
 #: Of a count in a text, leading zeros included.
 _DIGITS_MAX: Final = 20
 
@@ -92,7 +91,7 @@ class Fields:
         value = self._read(name)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_MAX:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= POD_COUNT_MAX:
             raise not_a_count(self.path_of(name), value)
         return value
 
@@ -135,7 +134,7 @@ def amount(resource: str, text: str, path: str) -> int:
 
 def count_of(text: str, path: str) -> int:
     """A number of pods that stands in a text."""
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX and int(text) <= COUNT_MAX):
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX and int(text) <= POD_COUNT_MAX):
         raise not_a_count(path, text)
     return int(text)
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sluice.applications import APPLICATION_KINDS, BY_HAND, QUEUE_JOB, ApplicationKind
-from sluice.crds.values import LABEL_VALUE_PATTERN
-from sluice.crds.workloads import POD_SET_NAME_LENGTH_MAX, POD_SETS_MAX
+from sluice.crds.values import LABEL_VALUE_PATTERN, RESOURCES_MAX
+from sluice.crds.workloads import POD_COUNT_MAX, POD_SET_NAME_LENGTH_MAX, POD_SETS_MAX
 from sluice.events import PodSetFacts, WorkloadFacts
 from sluice.texts import cut
 from sluice.vocabulary import (
@@ -28,7 +28,7 @@ from sluice_watcher.applications.asked import Asked, Part, gang
 from sluice_watcher.applications.fields import ApplicationError, Fields, decision_claimed
 from sluice_watcher.applications.owners import Member, Owner, controller
 from sluice_watcher.applications.templates import Overheads
-from sluice_watcher.requests import Object
+from sluice_watcher.requests import PODS, Object
 
 _ASKED: Final[dict[str, Callable[[Fields], Asked]]] = {
     BY_HAND: by_hand.asked,
@@ -57,13 +57,13 @@ def read_application(
     """What counts of an application, whatever its kind. Raises ApplicationError where it makes no sense."""
     fields = Fields(application)
     asked = _ASKED[kind.kind](fields)
-    _check_names([part.name for part in asked.parts])
     owner = controller(application)
     controlled = owner if owner is not None and owner.kind in APPLICATION_KINDS else None
     metadata = fields.at("metadata")
     annotations = metadata.at("annotations")
     suspendable = bool(kind.suspend) and asked.suspendable
     pod_sets = tuple(_facts(part, overheads) for part in asked.parts)
+    _check(pod_sets)
     return WorkloadFacts(
         kind=kind.kind,
         pod_sets=pod_sets,
@@ -87,8 +87,9 @@ def read_application(
     )
 
 
-def _check_names(names: list[str]) -> None:
-    """A DynamicWorkload has to show them."""
+def _check(pod_sets: Sequence[PodSetFacts]) -> None:
+    """A DynamicWorkload has to show them, and its schema has bounds."""
+    names = [each.name for each in pod_sets]
     if len(names) > POD_SETS_MAX:
         raise ApplicationError(
             "spec",
@@ -103,6 +104,13 @@ def _check_names(names: list[str]) -> None:
             )
         if names.count(name) > 1:
             raise ApplicationError("spec", f"two groups of pods are called {name!r}: rename one")
+    for each in pod_sets:
+        if max(each.count, each.max_count or 0) > POD_COUNT_MAX:
+            raise ApplicationError(
+                "spec", f"{each.name} has more pods than {POD_COUNT_MAX}: write a lower bound"
+            )
+        if len(each.requests.keys() - {PODS}) > RESOURCES_MAX:
+            raise ApplicationError("spec", f"{each.name} asks for more than {RESOURCES_MAX} resources")
 
 
 def _read_of_spec(fields: Fields, kind: ApplicationKind) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from sluice.crds.workloads import POD_COUNT_MAX
+
 from sluice_watcher.applications.asked import Asked, Part, bounded, one
-from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields
+from sluice_watcher.applications.fields import ApplicationError, Fields
 from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import Template, read_template
 
@@ -78,7 +80,7 @@ def _group(group: Fields, *, scales: bool) -> Part:
     hosts = group.count("numOfHosts", 1)
     if not hosts:
         raise ApplicationError(group.path_of("numOfHosts"), "a replica has a host: write 1 or more")
-    most = group.count("maxReplicas", COUNT_MAX)
+    most = group.count("maxReplicas", POD_COUNT_MAX)
     least = min(group.count("minReplicas", 0), most)
     wanted = min(max(group.count("replicas", least), least), most)
     if group.flag("suspend"):

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sluice.applications import WITHOUT_OPERATOR
+from sluice.crds.workloads import POD_COUNT_MAX
 
 from sluice_watcher.applications.asked import Asked, Part, bounded, min_count, one
-from sluice_watcher.applications.fields import COUNT_MAX, ApplicationError, Fields, amount, count_of
+from sluice_watcher.applications.fields import ApplicationError, Fields, amount, count_of
 from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import Template, read_partial
 
@@ -78,7 +79,9 @@ def _executors(application: Fields, submitted: _Submitted) -> Part:
         )
     prefix = "spark.dynamicAllocation."
     least = submitted.count(("dynamicAllocation", "minExecutors"), prefix + "minExecutors", default=0)
-    most = submitted.count(("dynamicAllocation", "maxExecutors"), prefix + "maxExecutors", default=COUNT_MAX)
+    most = submitted.count(
+        ("dynamicAllocation", "maxExecutors"), prefix + "maxExecutors", default=POD_COUNT_MAX
+    )
     if most.value < max(1, least.value):
         raise ApplicationError(
             most.path,
