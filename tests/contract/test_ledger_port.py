@@ -80,6 +80,14 @@ async def test_a_commit_is_read_back(ledger: Ledger) -> None:
     assert await ledger.load("c") == ([cell], [])
 
 
+async def test_sums_of_more_than_64_bits_are_read_back(ledger: Ledger) -> None:
+    """A container may ask for 2^63-1 of anything, and nobody says how many there are."""
+    await begun(ledger)
+    held = Unmanaged(cluster="earth", pool="p", pods=3, requests={"memory": 3 * 2**63})
+    await ledger.commit("c", commit({held.key: held}))
+    assert (await ledger.load("c"))[0] == [held]
+
+
 @pytest.mark.parametrize(("field", "value"), [("expected_offset", 8), ("expected_seq", 2)])
 async def test_what_is_not_expected_is_refused_whole(ledger: Ledger, field: str, value: int) -> None:
     await begun(ledger)

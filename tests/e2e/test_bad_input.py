@@ -115,6 +115,26 @@ def test_objects_of_whatever_length_stop_nobody(tenants: Tenants, audit: Audit) 
     made(tenants.api.delete(f"/apis/batch/v1/{namespace}/jobs/choosy"))
 
 
+def test_asking_for_more_than_there_is_anywhere_stops_nobody(tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n0"), queue("ant"))
+    tenants.settle("ant")
+    greedy = pod("greedy", memory="9E")
+    spec = greedy["spec"]
+    spec["containers"] = [{**spec["containers"][0], "name": f"c{number}"} for number in range(4)]
+    assert tenants.submit("ant", greedy).ok
+    wide = template("batch/v1", "Job", "wide", spec)
+    wide["spec"]["parallelism"] = 2**31 - 1
+    jobs = "/apis/batch/v1/namespaces/ant/jobs"
+    made(tenants.api.create(jobs, wide))
+    shown = f"/apis/{API_VERSION}/namespaces/ant/dynamicworkloads"
+    eventually(lambda: any(w.get("status") for w in tenants.api.get(shown).body["items"]), seconds=30)
+    assert tenants.submit("ant", pod("fine")).ok
+    eventually(lambda: tenants.phases("ant")["fine"] != "gated", seconds=30)
+    assert tenants.phases("ant")["greedy"] == "gated"
+    eventually(lambda: tenants.queue_status("ant")["demand"].get("default/memory"), seconds=30)
+    made(tenants.api.delete(f"{jobs}/wide"))
+
+
 def template(api_version: str, kind: str, name: str, spec: Object) -> Object:
     head = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
     return {**head, "spec": {"template": {"spec": spec}}}

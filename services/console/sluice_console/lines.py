@@ -8,7 +8,7 @@ from datetime import datetime
 from heapq import merge
 from typing import Any, Final, Literal, TypeAlias
 
-import orjson
+from pydantic_core import from_json
 from rich.text import Text
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Decision
@@ -121,7 +121,7 @@ class LogLines:
             reason=record.reason if isinstance(record, Decision) else reason_of(record),
             sentence=record.sentence if isinstance(record, Decision) else sentence_of(record),
             seq=record.seq if isinstance(record, Decision | OutcomeEvent) else 0,
-            record=orjson.loads(received.value or b""),
+            record=from_json(received.value or b""),
             headers=headers,
         )
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-import orjson
 import redis
+from pydantic_core import from_json
 from redis.exceptions import RedisError
 from sluice.values import Epoch
 
@@ -77,7 +77,7 @@ class RedisReader:
             found = sorted(self._rows(state_key, kinds))
         entities: dict[str, list[Entity]] = {}
         for key, value in found:
-            entities.setdefault(key.partition("/")[0], []).append(orjson.loads(value))
+            entities.setdefault(key.partition("/")[0], []).append(from_json(value))
         return Snapshot(
             cell=cell,
             position=Position(

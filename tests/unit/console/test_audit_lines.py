@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import orjson
 import pytest
 from console_records import NOON_MS, admit, lines, pod, received
 from contract.samples import DECISION_SAMPLES, EVENT_SAMPLES
+from pydantic_core import to_json
 from sluice.codec import DECISIONS, EVENTS
 from sluice.decisions import Decision
-from sluice.events import Event, OutcomeEvent, PodSetFacts, TickEvent, WorkloadEvent, WorkloadFacts
+from sluice.events import (
+    Event,
+    OutcomeEvent,
+    PodSetFacts,
+    TickEvent,
+    UnmanagedEvent,
+    WorkloadEvent,
+    WorkloadFacts,
+)
 from sluice.kafka import Received
 from sluice_console.lines import Line, LogLines, merged
 from sluice_console.sentences import sentence_of
@@ -56,11 +64,17 @@ def test_an_outcome_names_the_decision_that_it_answers() -> None:
     )
 
 
-@pytest.mark.parametrize("record", [*EVENT_SAMPLES, *DECISION_SAMPLES], ids=lambda record: record.type)
+#: More than 64 bits hold.
+GREEDY = UnmanagedEvent(time_ms=1, cluster="c", pool="p", pods=3, requests={"memory": 3 * 2**63})
+
+
+@pytest.mark.parametrize(
+    "record", [*EVENT_SAMPLES, *DECISION_SAMPLES, GREEDY], ids=lambda record: record.type
+)
 def test_every_record_has_a_line_and_loses_nothing_as_json(record: Event | Decision) -> None:
     (line,) = lines(record)
     assert len(line.as_text().plain.splitlines()) == 1
-    again = orjson.dumps(line.as_json()["record"])
+    again = to_json(line.as_json()["record"])
     codec = EVENTS if isinstance(record, Event) else DECISIONS
     assert codec.decode_as(codec.ce_type(record.type), again) == record
 

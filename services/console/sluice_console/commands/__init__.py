@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
-import orjson
+from pydantic_core import to_json
 from rich.console import Console
 from sluice.settings import Settings, load
 
@@ -48,7 +48,7 @@ class Context:
         return [chosen]
 
     def print_json(self, shown: Any) -> None:
-        sys.stdout.write(orjson.dumps(shown).decode() + "\n")
+        sys.stdout.write(to_json(shown).decode() + "\n")
 
     def snapshots(self, kinds: Collection[str]) -> list[Snapshot]:
         """The ledger of each cell that has begun, of which there must be one."""

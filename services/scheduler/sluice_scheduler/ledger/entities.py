@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sluice_scheduler.core.entities import ENTITY_TYPES, Entity
 
@@ -13,7 +14,10 @@ _ADAPTERS: Final[dict[str, TypeAdapter[Any]]] = {entity.kind: TypeAdapter(entity
 
 
 def dump(entity: Entity) -> bytes:
-    return orjson.dumps(entity)
+    try:
+        return orjson.dumps(entity)
+    except TypeError:  # sums of what anybody may ask for can take more than 64 bits
+        return to_json(entity)
 
 
 def load(key: str, value: bytes) -> Entity:
