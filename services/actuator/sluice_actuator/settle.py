@@ -7,6 +7,7 @@
 | 429                         | it was not carried out: wait, write again                                  |
 | 409, 5xx, none at all       | it may have been: read, compare; only if it was not, wait and write again  |
 | any other                   | a refusal, unless it had been carried out before: read, compare; Rejected  |
+| the call can't be made      | the same: an object that it is made of makes no sense                      |
 
 Writes are bounded (then Failed), reads are not: nothing is called failed before somebody has looked.
 """
@@ -17,6 +18,8 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
+from sluice.texts import cut
+
 from sluice_actuator.effects import GONE, Effect, Outcome
 from sluice_actuator.kube import Answer, Unreachable
 
@@ -24,6 +27,8 @@ from sluice_actuator.kube import Answer, Unreachable
 WRITES_MAX: Final = 10
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 10.0
+#: What reading an object of somebody else's may raise.
+NONSENSE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 FENCED_OUT: Final = Outcome("Superseded", "a fence of a later epoch has shut it out")
 
 
@@ -87,7 +92,10 @@ class _Settlement:
         now_ms = self._now_ms()
         if now_ms >= self._effect.patient_until_ms:
             self._writes += 1
-        answer = await self._effect.write(now_ms)
+        try:
+            answer = await self._effect.write(now_ms)
+        except NONSENSE as error:
+            return await self._refused(f"it can't be written: {type(error).__name__}: {cut(str(error))}")
         if answer.ok:
             return Outcome("Applied")
         if answer.status == 404:
@@ -95,9 +103,11 @@ class _Settlement:
         self._trouble = f"{answer.status} {answer.message}"
         self._certain = answer.status == 429
         self._asked_wait_s = answer.retry_after_s or 0.0
-        if _is_refusal(answer):
-            return await self._look() or Outcome("Rejected", self._trouble)
-        return None
+        return await self._refused(self._trouble) if _is_refusal(answer) else None
+
+    async def _refused(self, why: str) -> Outcome:
+        self._certain = False
+        return await self._look() or Outcome("Rejected", why)
 
 
 def _is_refusal(answer: Answer) -> bool:

@@ -240,6 +240,25 @@ async def test_a_pod_of_a_queue_job_is_made_from_its_template(cluster: FakeClust
     assert made["spec"] == {"restartPolicy": "Never", "containers": [{"name": "main"}]}
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"labels": None, "annotations": None}])
+async def test_a_template_may_leave_its_metadata_out(cluster: FakeCluster, metadata: object) -> None:
+    template = {"metadata": metadata, "spec": {"containers": []}}
+    cluster.put(QUEUE_JOB, {"metadata": {"uid": "uid-qj"}, "spec": {"template": template}})
+    await carry_out(cluster, make_pod())
+    assert cluster.objects[MADE]["metadata"]["labels"] == {"sluice.dev/job": "batch", INDEX_LABEL: "2"}
+
+
+@pytest.mark.parametrize("template", [None, [], {}, {"spec": "main"}, {"metadata": 1, "spec": {}}])
+async def test_a_template_that_makes_no_sense_is_rejected(cluster: FakeCluster, template: object) -> None:
+    cluster.put(QUEUE_JOB, {"metadata": {"uid": "uid-qj"}, "spec": {"template": template}})
+    [outcome] = await carry_out(cluster, make_pod())
+    assert outcome.result == "Rejected"
+    assert outcome.message.startswith("it can't be written: ")
+    cluster.put(MADE, {"metadata": {"ownerReferences": [{"uid": "uid-qj"}]}})
+    [outcome] = await carry_out(cluster, make_pod())
+    assert outcome.result == "AlreadyApplied", "nothing is called rejected before somebody has looked"
+
+
 async def test_no_pod_is_made_of_a_job_that_is_gone_or_another(cluster: FakeCluster) -> None:
     cluster.put(QUEUE_JOB, {"metadata": {"uid": "another"}, "spec": {"template": {"spec": {}}}})
     [outcome] = await carry_out(cluster, make_pod())

@@ -102,7 +102,7 @@ class CreatePodEffect:
         if job["metadata"]["uid"] != self._decision.uid:
             return Answer(404, b"")  # a later job of that name
         template = job["spec"]["template"]
-        written = template.get("metadata", {})
+        written = template.get("metadata") or {}
         owner = {"apiVersion": API_VERSION, "kind": QUEUE_JOB, "name": self._decision.job}
         mine = {JOB_LABEL: self._decision.job, INDEX_LABEL: str(self._decision.index)}
         pod = {
@@ -111,8 +111,8 @@ class CreatePodEffect:
             "metadata": {
                 "name": self._decision.name,
                 "namespace": self._decision.namespace,
-                "labels": {**written.get("labels", {}), **mine},
-                "annotations": written.get("annotations", {}),
+                "labels": {**(written.get("labels") or {}), **mine},
+                "annotations": written.get("annotations") or {},
                 "ownerReferences": [{**owner, "uid": self._decision.uid, "controller": True}],
             },
             "spec": {"restartPolicy": "Never", **template["spec"]},
