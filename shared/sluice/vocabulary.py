@@ -3,6 +3,8 @@
 from typing import Final
 
 GROUP: Final = "sluice.dev"
+#: The API server labels every namespace with its name.
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 

@@ -32,7 +32,14 @@ from sluice.events import (
 )
 from sluice.texts import cut
 from sluice.values import LabelRequirement, Resources
-from sluice.vocabulary import DECISION_ANNOTATION, GATE, POD_GROUP_SIZE_ANNOTATION, QUEUE_LABEL
+from sluice.vocabulary import (
+    DECISION_ANNOTATION,
+    GATE,
+    GROUP,
+    NAME_LABEL,
+    POD_GROUP_SIZE_ANNOTATION,
+    QUEUE_LABEL,
+)
 
 from sluice_watcher.applications.asked import gang as gang_of
 from sluice_watcher.applications.fields import ApplicationError, Fields, count_of, decision_claimed
@@ -42,6 +49,8 @@ from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.requests import Object, amounts, effective_requests
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+#: Of a namespace that has more, only its name's and Sluice's own count.
+NAMESPACE_LABELS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +175,15 @@ def namespace(seen: Sighting, *, managed_selector: Mapping[str, str]) -> Namespa
         **_identity(seen),
         managed=managed_selector.items() <= labels.items(),
         queue=labels.get(QUEUE_LABEL, ""),
-        labels=labels,
+        labels=labels if len(labels) <= NAMESPACE_LABELS_MAX else _own_labels(labels),
     )
+
+
+def _own_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Without those that whoever edits namespaces may pile up until no record holds them."""
+    return {
+        name: value for name, value in labels.items() if name == NAME_LABEL or name.startswith(f"{GROUP}/")
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

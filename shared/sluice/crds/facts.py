@@ -8,9 +8,9 @@ from sluice.crds.tenancy import Bounds, QueueSpec
 from sluice.crds.values import LabelSelector
 from sluice.events import Amounts, QueueFacts
 from sluice.values import LabelRequirement, NamespaceSelector
+from sluice.vocabulary import NAME_LABEL
 
-#: The API server labels every namespace with its name.
-_ANY_NAMESPACE = LabelRequirement(key="kubernetes.io/metadata.name", operator="Exists")
+_ANY_NAMESPACE = LabelRequirement(key=NAME_LABEL, operator="Exists")
 
 
 def queue_facts(spec: QueueSpec, *, generation: int, created_ms: int) -> QueueFacts:

@@ -290,3 +290,12 @@ def test_a_decision_that_no_actuator_can_have_written_is_none(claimed: str) -> N
     job = {"metadata": metadata("j", namespace="team", **about), "spec": {"template": template}}
     event = normalise.application(seen(job), kind=APPLICATION_KINDS["Job"], selector={}, overheads={})
     assert (event.workload.decision, event.workload.problem) == ("", "")
+
+
+def test_labels_piled_up_on_a_namespace_do_not_hide_it() -> None:
+    piled = namespace("team", "leaf")
+    own = dict(piled["metadata"]["labels"])
+    piled["metadata"]["labels"] |= {f"example.com/{number}": "x" * 63 for number in range(13_000)}
+    event = normalise.namespace(seen(piled), managed_selector={"sluice.dev/managed": "true"})
+    assert (event.labels, event.managed, event.queue) == (own, True, "leaf")
+    assert len(EVENTS.value(event)) < 10_000
