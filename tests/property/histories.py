@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
+from zlib import crc32
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from sluice.decisions import Decision
+from sluice.decisions import Admit, AdmitWorkload, Decision, Evict
 from sluice.events import Change
 from sluice_scheduler.simulator import run
+from sluice_scheduler.simulator.cell import outcome
 from sluice_scheduler.simulator.scenario import Resize, Scenario
 from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 
@@ -22,6 +24,8 @@ from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 WORKLOAD: Final = "workload"
 GROUP: Final = "group"
 PLAIN: Final = "plain"
+#: Of ten decisions these are not done, and so it is answered.
+UNDONE: Final = {0: "Conflict", 1: "Failed", 2: "Superseded"}
 
 SETTINGS = settings(
     suppress_health_check=[
@@ -210,3 +214,20 @@ class Simulation(run.Simulation):
         """Chance does not know what has ended."""
         if not self.world.workloads[change.workload].ended:
             super()._grow(index, change)
+
+
+class FlakySimulation(Simulation):
+    """A part of what is decided can't be done: which, is a matter of kind, name and time alone."""
+
+    def _carry_out(self, decision: Decision) -> None:
+        if isinstance(decision, Admit | Evict | AdmitWorkload):
+            lot = crc32(f"{decision.type} {decision.uid} {decision.time_ms}".encode()) % 10
+            if lot in UNDONE:
+                failed = replace(outcome(decision, self.world.now_ms), result=UNDONE[lot])
+                self.world._news.append(failed)
+                return
+        super()._carry_out(decision)
+
+    def _waits_for_time(self) -> bool:
+        """Pauses end with ticks."""
+        return self.world.now_ms < self._scenario.until
