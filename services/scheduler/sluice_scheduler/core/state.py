@@ -330,9 +330,9 @@ class State:
         self.pass_due = self.report_due = self.past_due = True
 
     def offer_retries(self) -> None:
-        """With the first tick behind its pause, what could not be admitted is in line again, and what could not
-        be evicted a victim again: by what accounts say, not by the clock, so that a worker that takes over just
-        before that tick does not hurry."""
+        """With the first tick behind its pause, what could not be admitted is in line again, and what could
+        not be evicted a victim again: by what accounts say, not by the clock, so that a worker that takes
+        over just before that tick does not hurry."""
         for key in [key for key, retry_ms in self._pauses.items() if retry_ms <= self.cell.time_ms]:
             del self._pauses[key]
             workload = self.workloads.get(key)
