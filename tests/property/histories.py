@@ -24,6 +24,8 @@ from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 WORKLOAD: Final = "workload"
 GROUP: Final = "group"
 PLAIN: Final = "plain"
+#: What queues may say of those who would take from them.
+RECLAIMS: Final = ({"graceSeconds": 2}, {"graceSeconds": 2}, {"minimumRunTimeSeconds": 3}, {"enabled": False})
 #: Of ten decisions these are not done, and so it is answered.
 UNDONE: Final = {0: "Conflict", 1: "Failed", 2: "Superseded"}
 
@@ -69,7 +71,7 @@ def contents(
         queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
         queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"]))
         if draw(st.integers(0, 4)) == 0:
-            queue["reclaim"] = {"graceSeconds": 2}
+            queue["reclaim"] = draw(st.sampled_from(RECLAIMS))
         depth = len(_path(queues, parent))
         if depth < 2:
             parents.append(queue["name"])

@@ -180,6 +180,11 @@ def judge(cell: SimulatedCell, search: Search) -> str:
     """What kind of move it was, judged from the accounts by the slow and obvious potential."""
     claim, option, taken = search._claim, search._option, search._taken
     inside = all(unit.leaf is search._leaf for unit in taken)
+    for unit in taken:
+        facts = unit.leaf.queue.facts
+        ran_ms = [cell.state.cell.time_ms - pod.admitted_ms for pod in unit.pods]
+        assert all(ran >= facts.minimum_run_ms for ran in ran_ms)
+        assert facts.reclaim or inside
     if inside:
         assert all(unit.priority < claim.priority for unit in taken)
         return "preemption"
