@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
+from zlib import crc32
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from sluice.decisions import Decision
+from sluice.decisions import Admit, AdmitWorkload, Decision, Evict
 from sluice.events import Change
 from sluice_scheduler.simulator import run
+from sluice_scheduler.simulator.cell import outcome
 from sluice_scheduler.simulator.scenario import Resize, Scenario
 from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 
@@ -22,6 +24,10 @@ from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 WORKLOAD: Final = "workload"
 GROUP: Final = "group"
 PLAIN: Final = "plain"
+#: What queues may say of those who would take from them.
+RECLAIMS: Final = ({"graceSeconds": 2}, {"graceSeconds": 2}, {"minimumRunTimeSeconds": 3}, {"enabled": False})
+#: Of ten decisions these are not done, and so it is answered.
+UNDONE: Final = {0: "Conflict", 1: "Failed", 2: "Superseded"}
 
 SETTINGS = settings(
     suppress_health_check=[
@@ -65,7 +71,7 @@ def contents(
         queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
         queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"]))
         if draw(st.integers(0, 4)) == 0:
-            queue["reclaim"] = {"graceSeconds": 2}
+            queue["reclaim"] = draw(st.sampled_from(RECLAIMS))
         depth = len(_path(queues, parent))
         if depth < 2:
             parents.append(queue["name"])
@@ -210,3 +216,20 @@ class Simulation(run.Simulation):
         """Chance does not know what has ended."""
         if not self.world.workloads[change.workload].ended:
             super()._grow(index, change)
+
+
+class FlakySimulation(Simulation):
+    """A part of what is decided can't be done: which, is a matter of kind, name and time alone."""
+
+    def _carry_out(self, decision: Decision) -> None:
+        if isinstance(decision, Admit | Evict | AdmitWorkload):
+            lot = crc32(f"{decision.type} {decision.uid} {decision.time_ms}".encode()) % 10
+            if lot in UNDONE:
+                failed = replace(outcome(decision, self.world.now_ms), result=UNDONE[lot])
+                self.world._news.append(failed)
+                return
+        super()._carry_out(decision)
+
+    def _waits_for_time(self) -> bool:
+        """Pauses end with ticks."""
+        return self.world.now_ms < self._scenario.until

@@ -83,14 +83,14 @@ class Reference:
         for pod in self.state.pods:
             if pod.phase in ("Assumed", "Holding"):
                 self._hold(pod)
-            elif pod.phase == "Waiting" and not pod.problem and not pod.facts.deleting:
+            elif pod.phase == "Waiting" and not (pod.problem or pod.facts.deleting or pod.retry_ms):
                 self._await(pod)
         for group, pods in self.groups.items():
             self._line_up_group(group, pods)
         for workload in self.workloads.values():
             if workload.admitted:
                 self._reserve(workload)
-            elif not workload.problem and workload.key not in self.promised:
+            elif not (workload.problem or workload.retry_ms or workload.key in self.promised):
                 self._line_up_gang(workload)
         self._promise()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fakes.batches import one_by_one
 from sluice_scheduler.simulator.cell import SimulatedCell
+from sluice_scheduler.simulator.reading import load
 from sluice_scheduler.simulator.run import Simulation
-from sluice_scheduler.simulator.scenario import load
 
 LIBRARY = Path(__file__).parents[1] / "scenarios"
 LARGE = LIBRARY / "large-kueue-15000.yaml"
@@ -52,7 +52,7 @@ def test_the_order_of_hashes_leaves_no_trace() -> None:
     """The whole library, decided by processes that hash strings in different ways."""
     play = (
         "import sys; from pathlib import Path; from sluice_scheduler.simulator.run import Simulation; "
-        "from sluice_scheduler.simulator.scenario import load; "
+        "from sluice_scheduler.simulator.reading import load; "
         "[print(Simulation(load(Path(name))).run().lines) for name in sys.argv[1:]]"
     )
     told = [

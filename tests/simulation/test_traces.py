@@ -70,6 +70,73 @@ def test_policies_are_compared_as_a_table_lines_and_a_plot(
     assert "Jain" in capsys.readouterr().out
 
 
+HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,qos,creation_time,deletion_time,scheduled_time\n"
+POD = "a0,4000,1024,0,0,A,0,100,0\n"
+NODE = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,8192,1,X\n"
+
+
+@pytest.mark.parametrize(
+    ("pods", "queues", "words"),
+    [
+        (HEAD + POD.replace("4000", "many"), "", "pods.csv:2: cpu_milli: 'many' is not a number"),
+        (HEAD + POD.replace("1024", ""), "", "pods.csv:2: memory_mib: '' is not a number"),
+        (HEAD + POD.replace("A,0", "A,-5"), "", "pods.csv:2: creation_time: '-5' is not"),
+        (HEAD + POD.replace("A", ""), "", "pods.csv:2: qos: is empty"),
+        (HEAD + POD + POD, "", "pods.csv:3: name: a0 stands in line 2 already"),
+        (HEAD + "a0,4000\n", "", "pods.csv:2: "),
+        (HEAD.replace("qos", "team") + POD, "", "no column 'qos': name the one for tenant with --columns"),
+        (HEAD, "", "pods.csv: there is no line in it"),
+        (HEAD + POD, "- {name: a}\n- {name: a}\n", "queues.yaml:2: queues.1.name: a is named twice"),
+        (HEAD + POD, "- {name: a}\n- {name: b, parent: x}\n", "queues.yaml:2: queues.1.parent: there is no"),
+        (HEAD + POD, "queues:\n- {name: a}\n- {name: b, wieght: 2}\n", "queues.yaml:3: queues.1.wieght"),
+        (HEAD + POD, "[]", "queues.yaml:1: queues: List should have at least 1"),
+        (HEAD + POD, "name: a", "queues.yaml:1: the file must be a list of queues"),
+    ],
+)
+def test_a_mistake_in_a_trace_is_told_with_its_line_and_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pods: str, queues: str, words: str
+) -> None:
+    assert main(trace_arguments(tmp_path, pods, queues)) == 2
+    assert words in capsys.readouterr().err
+
+
+def trace_arguments(folder: Path, pods: str, queues: str = "") -> list[str]:
+    arguments = []
+    for option, name, text in (
+        ("--trace", "pods.csv", pods),
+        ("--nodes", "nodes.csv", NODE),
+        ("--queues", "queues.yaml", queues),
+    ):
+        if text:
+            (folder / name).write_text(text)
+            arguments += [option, str(folder / name)]
+    return arguments
+
+
+def test_columns_have_the_names_that_one_says_and_a_pod_without_an_end_runs_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pods = HEAD.replace("qos", "team").replace("cpu_milli", "milli") + POD + POD.replace("a0", "a1")
+    pods = pods.replace("a1,4000,1024,0,0,A,0,100", "a1,4000,1024,0,0,A,0.5,")
+    arguments = [*trace_arguments(tmp_path, pods), "--json", "--columns", "tenant=team,cpu_milli=milli"]
+    assert main(arguments) == 0
+    *lines, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(x["at"], x["type"], x["workload"]) for x in lines] == [
+        (0.0, "admit", "a0"),
+        (0.5, "admit", "a1"),
+        (100.0, "finish", "a0"),
+    ]
+    assert summary["admitted"] == {"a1": {"main": 1}}
+
+
+@pytest.mark.parametrize(("option", "text"), [("--part", "0"), ("--part", "nan"), ("--columns", "who=qos")])
+def test_a_trace_is_not_played_by_settings_without_a_meaning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, text: str
+) -> None:
+    assert main([*trace_arguments(tmp_path, HEAD + POD), option, text]) == 2
+    assert f"{option}: " in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_openb_trace() -> None:

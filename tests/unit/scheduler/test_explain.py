@@ -162,6 +162,59 @@ def test_an_estimate_comes_from_the_ends_of_the_queues_pods_and_only_from_them()
     assert answer(idle, "w-5").eta_ms is None  # nothing has ended, however much was admitted
 
 
+def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> None:
+    def after(ends: int, until: str) -> int | None:
+        events = [
+            {"at": n, "submit": {"name": f"w{n}", "queue": "a", "podSets": ONE_CPU, "runtime": 4}}
+            for n in range(ends)
+        ]
+        gang = [{"name": "main", "count": 5, "requests": {"cpu": "1"}}]
+        events.append({"at": 8, "submit": {"name": "large", "queue": "a", "podSets": gang}})
+        events.append({"at": until, "setQueue": {"name": "b", "weight": 2}})
+        return answer(simulated([{"name": "a"}, {"name": "b"}], events, until=until), "large").eta_ms
+
+    assert after(4, "30s") is not None, "the end from which others are counted, and three others"
+    assert after(3, "30s") is None
+    assert after(4, "11m") is None
+
+
+@pytest.mark.parametrize(
+    ("pod_set", "reason", "words"),
+    [
+        ({"nodeSelector": {"pool": "other"}}, "NoPool", "no pool has a node that its node selector allows"),
+        ({"requests": {"gpu": "1"}}, "NoSuchResource", "pool default has no gpu: take it out, or add nodes"),
+    ],
+)
+def test_what_nobody_can_ever_give_is_told(pod_set: dict[str, Any], reason: str, words: str) -> None:
+    events = [{"at": 0, "submit": {"name": "w", "queue": "a", "podSets": [{**ONE_CPU[0], **pod_set}]}}]
+    found = answer(simulated([{"name": "a"}], events), "w")
+    assert (found.reason, found.position, found.eta_ms) == (reason, 1, None)
+    assert words in found.sentence
+
+
+def test_who_waits_for_victims_and_who_lost_pods_are_told_so() -> None:
+    many = [{**ONE_CPU[0], "count": 4, "minCount": 0}]
+    pair = [{**ONE_CPU[0], "count": 2}]
+    simulation = simulated(
+        [{"name": "a", "reclaim": {"graceSeconds": 10}}, {"name": "b"}],
+        [
+            {"at": 0, "submit": {"name": "rich", "queue": "a", "podSets": many}},
+            {"at": 1, "submit": {"name": "poor", "queue": "b", "podSets": pair}},
+        ],
+        until="5s",
+    )
+    found = answer(simulation, "poor")
+    assert (found.reason, found.sentence) == (
+        "VictimsLeaving",
+        "room was made for it: 2 evicted pods are still leaving",
+    )
+    while simulation.cell.state.promises:
+        simulation._play(simulation._agenda[0][0])
+    waiting_pods = waiting(simulation.cell.state, "a")
+    told = why(simulation.cell.state, waiting_pods[0], FairFigures(simulation.cell.state))
+    assert "; it lost pods before and takes none from others now" in told.sentence
+
+
 def test_nobody_passes_the_first_of_a_strict_queue() -> None:
     gang = [{"name": "main", "count": 9, "requests": {"cpu": "1"}}]
     simulation = simulated(

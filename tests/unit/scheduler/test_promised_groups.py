@@ -64,3 +64,28 @@ def test_a_group_of_other_pods_asks_anew(cell: OneCell) -> None:
     cell.pod("g1", "b", change="DELETED", **GROUP)
     cell.pod("g2", "b", cpu=7000, **GROUP)
     assert after_victims_left(cell) in (set(), {"g0", "g2"})
+
+
+@pytest.mark.parametrize("names", [("g0", "g1"), ("g1", "g0")])
+def test_its_first_pod_says_how_many_start_together_whoever_is_told_of_first(names: tuple[str, str]) -> None:
+    """And so it is for a worker that takes over, whose ledger has them in any order."""
+    cell = OneCell()
+    cell.pool(cpu=8000)
+    cell.queue("a")
+    cell.namespace("a")
+    sizes = {"g0": 3, "g1": 2}
+    for name in names:
+        cell.pod(name, "a", workload="PodGroup/g", group_size=sizes[name])
+    assert not any(isinstance(each, Admit) for each in cell.decisions)
+
+
+def test_pods_of_several_sets_are_one_group() -> None:
+    """In whatever order they come, and are told again: all its pods have one order."""
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("a")
+    cell.namespace("a")
+    told = {"z0": "zebra", "a0": "ape", "z1": "zebra", "a1": "ape"}
+    for name, pod_set in told.items():
+        cell.pod(name, "a", workload="PodGroup/sets", group_size=4, pod_set=pod_set)
+    assert [each.name for each in cell.decisions if isinstance(each, Admit)] == ["a0", "a1", "z0", "z1"]

@@ -9,8 +9,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from sluice_scheduler.core.reclaim import Search
 from sluice_scheduler.simulator.main import main
-from sluice_scheduler.simulator.scenario import ScenarioError, duration_ms, parse
+from sluice_scheduler.simulator.reading import parse
+from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.scenario import ScenarioError, duration_ms
 from sluice_scheduler.simulator.schema import schema
 
 REPOSITORY = Path(__file__).parents[3]
@@ -61,6 +64,12 @@ GROWN_TOO_LATE = "grow: w has ended by 2s: let it grow earlier, or submit anothe
         ("500m}}]}}", "500m}}]}}\n  - {at: 1s, cancel: {workload: w}}\n" + GROW, 10, GROWN_TOO_LATE),
         ("500m}}]}}", "500m}}], runtime: 1s}}\n" + GROW, 9, GROWN_TOO_LATE),
         ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, admitted: {w: {x: 0}}}]", 3, "there is no"),
+        ("kind: Scenario", "kind: Scenario\nexpect: [{at: 1s, shares: {a: .nan}}]", 3, "finite number"),
+        ("events:", "events:\n  - {at: 0s, setQueue: {name: [a]}}", 8, "needs the name of a queue"),
+        ("events:", "events:\n  - {at: 0s, setQueue: {weight: 2}}", 8, "needs the name of a queue"),
+        ("{name: a}", "{name: a, cell: other}", 6, "queues.0.cell: there is no cell other"),
+        ("nodes: 1", "nodes: 99999999", 4, "pools.0.nodes"),
+        ("queue: a,", "queue: a, priority: 99999999999,", 8, "events.0.submit.priority"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_field(  # noqa: PLR0917
@@ -72,6 +81,104 @@ def test_a_mistake_is_told_with_its_line_and_field(  # noqa: PLR0917
     told = capsys.readouterr().err
     assert f"{file}:{line}:" in told
     assert words in told
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(GOOD.encode().replace(b"{name: a}", b"{name: \xe9}"), ":6: no UTF-8"), (b"[" * 5_000, ":1: no YAML")],
+)
+def test_what_is_no_text_or_no_yaml_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, words: str
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_bytes(content)
+    assert main([str(file)]) == 2
+    assert f"{file}{words}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--part", "0.5"], "--part is of a trace"),
+        (["--policy", "lottery"], "there is no policy 'lottery'"),
+        (["--plot", "/nowhere/out.png"], "--plot: /nowhere/out.png: No such file or directory"),
+        (["--plot", "out.doc"], "--plot: out.doc: Format 'doc' is not supported"),
+    ],
+)
+def test_what_is_asked_for_in_vain_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(GOOD)
+    assert main([str(file), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+LINES = """apiVersion: sluice.dev/v1alpha1
+kind: Scenario
+pools:
+  - {name: default, nodes: 1, capacity: {cpu: "4", memory: 8Gi}}
+queues:
+  - {name: a}
+  - {name: b}
+  - {name: c, guaranteed: {cpu: 1}}
+  - {name: more, parent: c, guaranteed: {cpu: 2}}
+events:
+  - {at: 0s, submit: {name: base, queue: a, podSets: [{name: main, count: 2, requests: {cpu: "1"}}]}}
+  - at: 0s
+    submit:
+      name: gang
+      queue: a
+      podSets: [{name: x, count: 1, requests: {cpu: "1"}}, {name: y, count: 1, requests: {cpu: "1", memory: 1Gi}}]
+  - {at: 2s, submit: {name: w, queue: b, podSets: [{name: main, count: 2, requests: {cpu: "1"}}], runtime: 1500ms}}
+  - {at: 3s, submit: {name: lost, queue: more, podSets: [{name: main, count: 2, requests: {cpu: "1"}}]}}
+until: 5s
+"""  # noqa: E501
+
+
+def test_each_line_of_json_is_what_the_contract_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(LINES)
+    assert main([str(file), "--json"]) == 0
+    *lines, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert all(line["reason"] and line["sentence"] for line in lines)
+    assert [(x["at"], x["type"], x["workload"], x["podSet"], x["count"]) for x in lines] == [
+        (0.0, "admit", "base", "main", 2),
+        (0.0, "admit", "gang", "x", 1),
+        (0.0, "admit", "gang", "y", 1),
+        (2.0, "requeue", "gang", "x", 1),
+        (2.0, "requeue", "gang", "y", 1),
+        (2.0, "reclaim", "gang", "x", 1),
+        (2.0, "reclaim", "gang", "y", 1),
+        (2.0, "admit", "w", "main", 2),
+        (3.0, "reject", "lost", "main", 2),
+        (3.5, "finish", "w", "main", 2),
+        (3.5, "admit", "gang", "x", 1),
+        (3.5, "admit", "gang", "y", 1),
+    ]
+    gibi = 2**30
+    waited = {"p50": 0, "p99": 1500}  # since they were taken back: they wait anew
+    at_once = {"p50": 0, "p99": 0}
+    assert summary == {
+        "type": "summary",
+        "at": 5.0,
+        "admitted": {"base": {"main": 2}, "gang": {"x": 1, "y": 1}, "lost": {"main": 0}},
+        "pending": {"base": {"main": 0}, "gang": {"x": 0, "y": 0}, "lost": {"main": 2}},
+        "usage": {"a": {"default/cpu": 4.0, "default/memory": gibi}, "b": {}, "c": {}, "more": {}},
+        "shares": {"a": 1.0, "b": 0.0, "c": 0.0, "more": 0.0},
+        "reclaims": 2,
+        # Ten about pods; admissions of base, gang, w and gang again; gang's end between; a notice on `more`.
+        "decisions": 10 + 4 + 1 + 1,
+        "wait_ms": {"a": waited, "b": at_once, "c": at_once, "more": at_once},
+        "utilisation": {"default/cpu": 1.0, "default/memory": round(1 / 8 * 3.5 / 5, 6)},
+    }
+
+
+def test_a_simulation_in_which_nothing_happens_decides_nothing() -> None:
+    calm = parse(GOOD.partition("events:")[0])
+    assert Simulation(calm).run().summary["decisions"] == 0
 
 
 def test_what_was_expected_and_did_not_hold_is_told_with_its_line(
@@ -86,6 +193,15 @@ def test_what_was_expected_and_did_not_hold_is_told_with_its_line(
     assert lines[0]["type"] == "admit"
     assert lines[-1]["type"] == "summary"
     assert lines[-1]["usage"] == {"a": {"default/cpu": 0.5}}
+
+
+def test_decisions_that_do_not_come_to_an_end_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both queues believe that they are owed what they have in common."""
+    monkeypatch.setattr(Search, "_is_right", lambda search: True)
+    assert main([str(REPOSITORY / "tests/scenarios/shared-guarantee-sibling-off.yaml")]) == 1
+    assert "at 2s decisions do not come to an end" in capsys.readouterr().err
 
 
 def test_the_example_of_the_documentation_is_whole_and_does_what_it_says(tmp_path: Path) -> None:

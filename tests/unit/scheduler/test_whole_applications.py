@@ -417,6 +417,16 @@ def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
     assert cell.held() == 0
 
 
+def test_a_pod_group_of_several_sets_that_runs_in_time_is_left_alone() -> None:
+    cell = Applications(cpu=4000)
+    group = {"workload": "PodGroup/two", "group_size": 2, "gang": Gang(deadline_ms=5000)}
+    for name in ("head", "worker"):
+        cell.pods(name, pod_set=name, **group)
+    cell.become("Running", "head", "worker")
+    cell.pass_seconds(7)
+    assert cell.open == {"head", "worker"}
+
+
 def test_statuses_are_merged_and_an_admission_costs_one_beside_its_release() -> None:
     cell = Applications()
     ray(cell, workers=5)

@@ -61,8 +61,6 @@ class Application:
         return self.books.setdefault(pod_set, PodSetBook())
 
     def enter(self, pod: Pod) -> None:
-        self.group_size = self.group_size or pod.facts.group_size
-        self.group_gang = self.group_gang or pod.facts.gang
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
@@ -90,6 +88,7 @@ class Application:
         return self.workload is not None and self.workload.failed_ms > 0
 
     def settle(self, state: State) -> None:
+        self._hear_group(state)
         self._reserve(state)
         wanted = self._wanted_gang(state)
         self.free = wanted is not None and not wanted.shape.parts
@@ -105,6 +104,13 @@ class Application:
                 state.forest.leave(key)
                 if self.offered:
                     state.offer(state.pod(key))
+
+    def _hear_group(self, state: State) -> None:
+        """What its first pod says of a group counts, if they differ: they may be told of in any order."""
+        keys = [key for book in self.books.values() for key in (*book.holding, *book.waiting)]
+        if self.workload is None and keys:
+            first = state.pod(min(keys)).facts
+            self.group_size, self.group_gang = first.group_size, first.gang
 
     # ---- the reservation
 
@@ -158,7 +164,7 @@ class Application:
         if workload is not None:
             if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
                 return None
-            if workload.retry_ms > state.cell.time_ms or controlled(state, workload):
+            if workload.retry_ms or controlled(state, workload):
                 return None
             return _gang(
                 self.claim_key,
@@ -169,7 +175,7 @@ class Application:
                 parts=parts_of(workload),
             )
         pods = [state.pod(key) for book in self.books.values() for key in sorted(book.waiting)]
-        pods = [pod for pod in pods if pod.retry_ms <= state.cell.time_ms]
+        pods = [pod for pod in pods if not pod.retry_ms]
         if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
             return None
         return _gang(
@@ -197,7 +203,7 @@ class Application:
         lost some."""
         book, size = self.book(pod_set), self.replica_size(pod_set)
         wanted = size - len(book.holding) % size
-        ready = [pod for pod in map(state.pod, book.waiting) if pod.retry_ms <= state.cell.time_ms]
+        ready = [pod for pod in map(state.pod, book.waiting) if not pod.retry_ms]
         ready.sort(key=lambda pod: (pod.facts.created_ms, pod.uid))
         return ready[:wanted] if len(ready) >= wanted else []
 

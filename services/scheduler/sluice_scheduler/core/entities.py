@@ -77,7 +77,7 @@ class Pod(TrackedObject):
     queue: str = ""  # charged to, or waiting in; empty while `problem` says why
     pool: str = ""  # where it holds its share
     seq: int = 0  # the decision that admitted it; 0: found open
-    retry_ms: int = 0  # not offered again before
+    retry_ms: int = 0  # it pauses until the first tick from then on; 0: it doesn't
     problem: str = ""  # why it can't wait in any queue
     evicting: int = 0  # seq of the decision to evict it
     admitted_ms: int = 0
@@ -137,7 +137,7 @@ class Workload(TrackedObject):
     seq: int = 0  # the last decision to release or suspend it; 0: there was none
     deadline_ms: int = 0  # until when its pods may hold up its suspension
     found: bool = False  # first seen in a rebuild: an earlier ledger may have released it
-    retry_ms: int = 0  # no claim of its own before
+    retry_ms: int = 0  # it has no claim of its own until the first tick from then on
     #: What was granted at its admission: where each pod set is held, how many pods of it, and how large.
     pools: dict[str, str] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)

@@ -169,7 +169,7 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
         return Answer(reason="Admitted", sentence=f"{pod.name} is admitted in pool {pod.pool}{leaving}")
     if pod.phase == "Withdrawn":
         return Answer(reason="Finished", sentence=f"{pod.name} has ended")
-    if pod.retry_ms > state.cell.time_ms:
+    if pod.retry_ms:
         return Answer(
             reason="Retry",
             sentence="its admission could not be written; it is offered again",

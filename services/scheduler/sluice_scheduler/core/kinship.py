@@ -81,7 +81,7 @@ def charged_to(state: State, pod: Pod) -> tuple[str, str]:
         if named is not None:
             found = _highest(state, named, facts.pod_set, LINKS_MAX)
         elif facts.workload.partition("/")[0] not in APPLICATION_KINDS:
-            return facts.workload, facts.pod_set
+            return facts.workload, ""  # a group starts as one, whatever sets its pods say they are of
     return (found[0].title, found[1]) if found else ("", "")
 
 

@@ -27,7 +27,7 @@ from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.shown import JOB_REPORT
 from sluice_scheduler.core.state import State
 
-#: An admission that could not be written is offered again after this long.
+#: What could not be written is not tried again before: an admission is offered, an eviction thought of.
 PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}
 
 
@@ -69,11 +69,13 @@ def _on_admit(state: State, event: OutcomeEvent) -> None:
 
 
 def _on_evict(state: State, event: OutcomeEvent) -> None:
-    """Pods that could not be evicted go on holding; who waited for them stands in line again."""
+    """Pods that could not be evicted go on holding, and are no victims for a while; who waited for them is in
+    line again."""
     for key in sorted(state.evicting.get(event.seq, ())):
         pod = state.pod(key)
         state.withdraw(pod)
         pod.evicting = 0
+        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
         state.pods.put(pod)
         state.enter(pod)
 

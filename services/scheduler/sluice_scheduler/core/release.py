@@ -64,7 +64,7 @@ def heed(state: State) -> None:
         workload = state.workloads.get(key)
         if workload is None or workload.facts.finished or controlled(state, workload):
             continue
-        if not state.is_live(workload.cluster) or workload.retry_ms > state.cell.time_ms:
+        if not state.is_live(workload.cluster) or workload.retry_ms:
             state.unheeded[key] = None
         elif _shows_the_present(workload):
             _heed(state, workload)

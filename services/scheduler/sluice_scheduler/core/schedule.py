@@ -135,8 +135,7 @@ def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
     if not book.reserved or not book.waiting:
         return []
     pods = [state.pod(key) for key in book.waiting]
-    now = state.cell.time_ms
-    ready = [pod for pod in pods if pod.retry_ms <= now]
+    ready = [pod for pod in pods if not pod.retry_ms]
     return sorted(ready, key=lambda pod: (pod.facts.created_ms, pod.uid))[: book.reserved]
 
 

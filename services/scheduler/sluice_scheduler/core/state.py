@@ -41,7 +41,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 7
+CORE_VERSION: Final = 8
 
 D = TypeVar("D", bound=Decision)
 
@@ -211,6 +211,8 @@ class State:
             self.holders[pod.queue].add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+            if pod.retry_ms:
+                self._retries[key] = pod.retry_ms
         elif pod.phase == "Waiting":
             self._await(pod, app)
 
@@ -219,7 +221,7 @@ class State:
             self.misdirected.add(pod.key)
         elif not pod.waits:
             return
-        elif pod.retry_ms > self.cell.time_ms:
+        elif pod.retry_ms:
             self._retries[pod.key] = pod.retry_ms
         elif app is None or app.offered:
             self.offer(pod)
@@ -234,6 +236,7 @@ class State:
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self._forget_eviction(pod)
+        self._retries.pop(key, None)
         if pod.holds:
             self.bypassed.discard(key)
             self.assumed.pop(pod.seq, None)
@@ -242,7 +245,6 @@ class State:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
         else:
             self.forest.leave(key)
-            self._retries.pop(key, None)
             self.misdirected.discard(key)
             if len(self.promises):
                 self.break_promise(key)
@@ -291,9 +293,10 @@ class State:
         self.pods.put(after)
 
     def offer(self, pod: Pod) -> None:
-        """Put a pod in line. Pods of a workload stand where it does; those of a replica, only together."""
+        """Put a pod in line, unless it pauses. A workload's stand where it does; those of a replica only
+        together."""
         key, facts = pod.key, pod.facts
-        if key in self.forest.claims or pod.queue not in self.forest.leaves:
+        if key in self.forest.claims or key in self._retries or pod.queue not in self.forest.leaves:
             return
         if len(self.promises) and self.promise_for(key) is not None:
             return
@@ -327,21 +330,27 @@ class State:
         self.pass_due = self.report_due = self.past_due = True
 
     def offer_retries(self) -> None:
-        """What could not be admitted comes back to its line when its pause is over."""
+        """With the first tick behind its pause, what could not be admitted is in line again, and what could
+        not be evicted a victim again: by what accounts say, not by the clock, so that a worker that takes
+        over just before that tick does not hurry."""
         for key in [key for key, retry_ms in self._pauses.items() if retry_ms <= self.cell.time_ms]:
             del self._pauses[key]
             workload = self.workloads.get(key)
             if workload is not None:
+                workload.retry_ms = 0
+                self.workloads.put(workload)
                 self.touch(workload)
         for key in [key for key, retry_ms in self._retries.items() if retry_ms <= self.cell.time_ms]:
             pod = self.pod(key)
             self.withdraw(pod)
+            pod.retry_ms = 0
+            self.pods.put(pod)
             self.enter(pod)
 
     @property
     def paused(self) -> Iterable[str]:
         """The keys of pods that are offered again later, because their admission failed."""
-        return self._retries.keys()
+        return (key for key in self._retries if not self.pod(key).holds)
 
     # ---- applications: several pods that are admitted together, or belong to one workload
 
@@ -454,7 +463,7 @@ class State:
         if app is not None and kind == "replica":
             return app.replica(self, pod_set)
         keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
-        return [pod for pod in map(self.pod, keys) if pod.retry_ms <= self.cell.time_ms]
+        return [pod for pod in map(self.pod, keys) if not pod.retry_ms]
 
     def part_of(self, pod: Pod) -> Part:
         return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
@@ -540,7 +549,7 @@ class State:
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
-        self._retries: dict[str, int] = {}  # a pod's key → not offered again before
+        self._retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self._pauses: dict[str, int] = {}  # the same of workloads
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:

@@ -37,6 +37,11 @@ class Unit:
         """A gang that goes whole, or not at all."""
         return self.application is not None and not self.growth
 
+    @property
+    def pauses(self) -> bool:
+        """Whether a pod of it could not be evicted just now."""
+        return any(pod.retry_ms for pod in self.pods)
+
     def touches(self, dims: tuple[Dim, ...]) -> bool:
         return any(dim in dims for dim, _ in self.cost)
 
@@ -58,7 +63,7 @@ def units_of(state: State, leaf: Branch) -> list[Unit]:
         applications[app.claim_key] = app
     for _, app in sorted(applications.items()):
         units += _of_application(state, leaf, app)
-    return sorted(units, key=lambda unit: unit.order)
+    return sorted((unit for unit in units if not unit.pauses), key=lambda unit: unit.order)
 
 
 def _of_application(state: State, leaf: Branch, app: Application) -> list[Unit]:

@@ -54,6 +54,7 @@ class SimulatedCell:
                 for phase in ("BEGIN", "END")
             ]
         )
+        self.decided = 0  # what follows is about the scenario
 
     async def _begin(self) -> None:
         await self._ledger.acquire(CELL, _EPOCH)
@@ -72,7 +73,7 @@ class SimulatedCell:
                 entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
                 decisions.append(DECISIONS.decode_as(ce_type, value))
         self._commit(len(events), entries)
-        self.decided += len(decisions)
+        self.decided += len(_without_statuses(decisions))
         return decisions
 
     def restart(self) -> None:
@@ -84,7 +85,7 @@ class SimulatedCell:
         """One more pass, though nothing has happened: what is at rest decides nothing."""
         self.state.pass_due = True
         tick = TickEvent(time_ms=self.state.cell.time_ms, cluster=CLUSTER)
-        return [each for each in self.feed([tick]) if not isinstance(each, CreateWorkload | Report)]
+        return _without_statuses(self.feed([tick]))
 
     def _commit(self, read: int, entries: list[OutboxEntry]) -> None:
         next_seq = self.state.cell.next_seq
@@ -103,6 +104,10 @@ class SimulatedCell:
         )
         self._offset += read
         self._seq = next_seq
+
+
+def _without_statuses(decisions: list[Decision]) -> list[Decision]:
+    return [each for each in decisions if not isinstance(each, CreateWorkload | Report)]
 
 
 def outcome(decision: Decision, time_ms: int) -> OutcomeEvent:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
 from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
+from sluice_scheduler.simulator.reading import Place, line_of, load, text_of
 from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
-from sluice_scheduler.simulator.scenario import Place, Scenario, ScenarioError, line_of, load
+from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
 EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
+OF_A_TRACE: Final = ("trace", "nodes", "queues", "columns", "part")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -61,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _in_file(arguments: argparse.Namespace, place: Place, message: str) -> str:
-    return f"{arguments.file}:{line_of(Path(arguments.file).read_text(), place)}: {message}"
+    return f"{arguments.file}:{line_of(text_of(Path(arguments.file)), place)}: {message}"
 
 
 def _compare(
@@ -89,13 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
     parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
     parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
-    parser.add_argument(
-        "--part", type=float, default=1.0, metavar="X", help="play the trace on this part of its nodes"
-    )
+    parser.add_argument("--part", type=float, metavar="X", help="play the trace on this part of its nodes")
     parser.add_argument("--queues", type=Path, metavar="YAML", help="a list of queues for the trace")
     parser.add_argument(
         "--columns",
-        default="",
         metavar="FIELD=COLUMN,…",
         help="how the trace names its columns; default: "
         + ",".join(f"{k}={v}" for k, v in DEFAULT_COLUMNS.items()),
@@ -104,17 +104,26 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
-    if arguments.file and not arguments.trace:
+    of_a_trace = [
+        name
+        for name in ("trace", "nodes", "queues", "columns", "part")
+        if getattr(arguments, name) is not None
+    ]
+    if arguments.file and not of_a_trace:
         return load(Path(arguments.file))
-    if arguments.trace and arguments.nodes and not arguments.file:
-        return read_trace(
-            arguments.trace,
-            arguments.nodes,
-            queues=arguments.queues,
-            columns=_columns(arguments.columns),
-            part=arguments.part,
-        )
-    raise ScenarioError("give a FILE, or --trace with --nodes")
+    if arguments.file or not arguments.trace or not arguments.nodes:
+        beside = f"; --{of_a_trace[0]} is of a trace" if arguments.file else ""
+        raise ScenarioError(f"give a FILE, or --trace with --nodes{beside}")
+    part = 1.0 if arguments.part is None else arguments.part
+    if not 0 < part < math.inf:
+        raise ScenarioError(f"--part: {part:g} is no part of the nodes: write for example 0.03")
+    return read_trace(
+        arguments.trace,
+        arguments.nodes,
+        queues=arguments.queues,
+        columns=_columns(arguments.columns or ""),
+        part=part,
+    )
 
 
 def _columns(text: str) -> dict[str, str]:

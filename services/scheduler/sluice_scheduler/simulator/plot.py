@@ -8,6 +8,7 @@ from typing import Any
 
 from sluice_scheduler.simulator.compare import Outcome
 from sluice_scheduler.simulator.run import Result
+from sluice_scheduler.simulator.scenario import ScenarioError
 
 
 def plot_shares(result: Result, path: Path) -> None:
@@ -39,8 +40,10 @@ def plot_comparison(outcomes: list[Outcome], path: Path) -> None:
 
 
 def _pyplot() -> Any:
-    mpl = import_module("matplotlib")
-    mpl.use("Agg")
+    try:
+        import_module("matplotlib").use("Agg")
+    except ModuleNotFoundError as error:
+        raise ScenarioError("--plot: to draw, pip install matplotlib") from error
     return import_module("matplotlib.pyplot")
 
 
@@ -55,4 +58,7 @@ def _draw_shares(axes: Any, result: Result) -> None:
 
 def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:  # no such folder; no format of this name
+        raise ScenarioError(f"--plot: {path}: {getattr(error, 'strerror', None) or error}") from error

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
-from sluice.decisions import Admit, Decision, Evict, EvictWorkload
+from sluice.decisions import Admit, Decision, Evict
 from sluice.events import TickEvent
 
 from sluice_scheduler.core.claims import Dim
@@ -22,6 +22,7 @@ from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
 from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Resize, Scenario, copies
 from sluice_scheduler.simulator.statistics import Statistics, whole
+from sluice_scheduler.simulator.told import Told
 from sluice_scheduler.simulator.world import SimPod, World
 
 #: At one time, in this order: pods whose runtime ends, victims whose grace ends, the file's events, ticks,
@@ -29,7 +30,7 @@ from sluice_scheduler.simulator.world import SimPod, World
 _END, _LEAVE, _EVENT, _TICK, _EXPECT = range(5)
 _TICK_MS: Final = 1_000
 #: More rounds than this at one time are no scheduling any more.
-_ROUNDS_MAX: Final = 100_000
+_ROUNDS_MAX: Final = 2_000
 
 
 class RestlessError(Exception):
@@ -87,7 +88,8 @@ class Simulation:
         config = replace(CONFIG, policy=policy or scenario.policy, half_life_ms=scenario.half_life)
         self.cell = SimulatedCell(policies or installed_policies(), config)
         self.world = World()
-        self.result = Result()
+        self._told = Told()
+        self.result = Result(lines=self._told.lines)
         self._after_feed = after_feed
         self._statistics = Statistics([queue.name for queue in scenario.queues])
         self._agenda: list[tuple[int, int, int, Callable[[], object]]] = []
@@ -177,6 +179,7 @@ class Simulation:
         if self._after_feed is not None:
             self._after_feed(self.cell)
         self._tell(decisions)
+        self._told.rejected(self.world, self.cell.state, news)
         for decision in decisions:
             self._carry_out(decision)
 
@@ -202,7 +205,7 @@ class Simulation:
         if (shrink := event.shrink) is not None:
             yield event.at, lambda: world.shrink(shrink)
         if (succeed := event.succeed) is not None:
-            yield event.at, lambda: self._finished(world.succeed(succeed))
+            yield event.at, lambda: self._told.finished(world, world.succeed(succeed))
         if (fail := event.fail) is not None:
             yield event.at, lambda: world.fail(fail)
         if (cancel := event.cancel) is not None:
@@ -220,23 +223,10 @@ class Simulation:
             )
         self.world.grow(change)
 
-    def _finished(self, pods: list[SimPod]) -> None:
-        ended = {(pod.workload.name, pod.pod_set): pod.workload for pod in pods}
-        for (_, pod_set), workload in ended.items():
-            if not workload.of(pod_set):
-                self._line(
-                    "finish",
-                    workload.name,
-                    pod_set,
-                    count=workload.succeeded[pod_set],
-                    reason="Succeeded",
-                    sentence="its last pod has ended",
-                )
-
     def _end(self, pod: SimPod, admitted_ms: int) -> None:
         if pod.uid in self.world.pods and pod.admitted_ms == admitted_ms:
             self.world.finish_pod(pod)
-            self._finished([pod])
+            self._told.finished(self.world, [pod])
 
     def _carry_out(self, decision: Decision) -> None:
         pod = self.world.obey(decision)
@@ -257,43 +247,7 @@ class Simulation:
     # ---- what is told
 
     def _tell(self, decisions: list[Decision]) -> None:
-        for decision in decisions:
-            why = {"reason": decision.reason, "sentence": decision.sentence}
-            pod = self.world.pods.get(getattr(decision, "uid", ""))
-            if isinstance(decision, Admit | Evict) and pod is not None:
-                kind = "admit" if isinstance(decision, Admit) else "reclaim"
-                self._line(kind, pod.workload.name, pod.pod_set, count=1, **why)
-            elif isinstance(decision, EvictWorkload):
-                for pod_set in self.world.workloads[decision.name].facts.pod_sets:
-                    self._line("requeue", decision.name, pod_set.name, count=pod_set.count, **why)
-
-    def _line(
-        self, kind: str, workload: str, pod_set: str, *, count: int, reason: str, sentence: str
-    ) -> None:
-        """Pods of one pod set to which the same happens at once are one line."""
-        at = self.world.now_ms / 1000
-        last = self.result.lines[-1] if self.result.lines else {}
-        same = (at, kind, workload, pod_set, reason)
-        if (
-            last.get("at"),
-            last.get("type"),
-            last.get("workload"),
-            last.get("podSet"),
-            last.get("reason"),
-        ) == same:
-            last["count"] += count
-            return
-        self.result.lines.append(
-            {
-                "at": at,
-                "type": kind,
-                "workload": workload,
-                "podSet": pod_set,
-                "count": count,
-                "reason": reason,
-                "sentence": sentence,
-            }
-        )
+        self._told.decided(self.world, decisions)
 
     def _counts(self, *, running: bool) -> dict[str, dict[str, int]]:
         counts: dict[str, dict[str, int]] = {}

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 from sluice.crds import AccessList, NamespaceBinding, QueueSpec, Reclaim
 from sluice.crds.values import Requests
 
-from sluice_scheduler.installed import installed_policies
-
-#: The way to a part of the file: keys, and numbers in lists.
-Place: TypeAlias = tuple[Any, ...]
-#: So many of the names that there are, a message tells.
-NAMED: Final = 10
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -50,24 +41,30 @@ Time = Annotated[int, BeforeValidator(duration_ms, json_schema_input_type=str | 
 Amounts = Annotated[Requests, BeforeValidator(_amounts_as_text)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Nodes = Annotated[int, Field(ge=0, le=100_000)]
+Priority = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
 class Part(BaseModel):
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", use_attribute_docstrings=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
     )
 
 
 class Pool(Part):
     name: Name
-    nodes: Annotated[int, Field(ge=0)] = 1
+    nodes: Nodes = 1
     capacity: Amounts = {}
     """What each of its nodes offers."""
 
 
 class PoolChange(Part):
     name: Name
-    nodes: Annotated[int, Field(ge=0)] | None = None
+    nodes: Nodes | None = None
     capacity: Amounts | None = None
 
 
@@ -120,7 +117,7 @@ class PodSet(Part):
 class Submit(Part):
     name: Name
     queue: Name
-    priority: int = 0
+    priority: Priority = 0
     pod_sets: Annotated[list[PodSet], Field(min_length=1)]
     runtime: Time | None = None
     """Each pod succeeds this long after its admission."""
@@ -172,7 +169,7 @@ class Event(Part):
         if len(given) != 1:
             known = ", ".join(to_camel(name) for name in type(self).model_fields if name != "at")
             raise ValueError(f"an event is exactly one of {known}")
-        if self.set_queue is not None and "name" not in self.set_queue:
+        if self.set_queue is not None and not isinstance(self.set_queue.get("name"), str):
             raise ValueError("setQueue needs the name of a queue")
         return self
 
@@ -202,178 +199,6 @@ class Scenario(Part):
     until: Time | None = None
     """When it ends; absent: when nothing happens any more."""
     expect: list[Expectation] = []
-
-
-def load(path: Path) -> Scenario:
-    try:
-        return parse(path.read_text(), name=str(path))
-    except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror}") from error
-
-
-def parse(text: str, *, name: str = "scenario") -> Scenario:
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ScenarioError(f"{name}:{line}: no YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"{name}:1: no YAML: {error}") from error
-    _refuse_repeated_keys(name, root, (), set())
-    if root is None or not isinstance(content, dict):
-        raise ScenarioError(
-            f"{name}:1: the file must be a mapping with apiVersion, kind, pools, queues, events"
-        )
-    try:
-        scenario = Scenario.model_validate(content)
-    except ValidationError as error:
-        found = error.errors(include_url=False)
-        raise ScenarioError("\n".join(_told(name, root, problem) for problem in found)) from error
-    _Names(scenario, root, name)
-    return scenario
-
-
-def line_of(text: str, place: Place) -> int:
-    """The line of the file in which something stands."""
-    return _line(yaml.compose(text, Loader=yaml.SafeLoader), place)
-
-
-def _refuse_repeated_keys(name: str, node: yaml.Node | None, place: Place, seen: set[int]) -> None:
-    """YAML's readers take the last of two and say nothing."""
-    if id(node) in seen:
-        return  # an alias
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            _refuse_repeated_keys(name, item, (*place, index), seen)
-    elif isinstance(node, yaml.MappingNode):
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            here, line = (*place, key.value), key.start_mark.line + 1
-            if key.value in lines:
-                message = f"stands in line {lines[key.value]} already: take one of them out"
-                raise ScenarioError(f"{name}:{line}: {_field(here)}: {message}")
-            lines[key.value] = line
-            _refuse_repeated_keys(name, value, here, seen)
-
-
-def _told(name: str, root: yaml.Node, problem: Any) -> str:
-    place = tuple(problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{name}:{_line(root, place)}: {_field(place) or 'the file'}: {message}"
-
-
-def _field(place: Place) -> str:
-    return ".".join(str(step) for step in place)
-
-
-def _line(node: yaml.Node | None, place: Place) -> int:
-    """The line of the deepest part of `place` that is there."""
-    line = node.start_mark.line + 1 if node else 1
-    for step in place:
-        if isinstance(node, yaml.MappingNode):
-            entry = next(((k, v) for k, v in node.value if k.value == str(step)), None)
-            if entry is None:
-                return line
-            line, node = entry[0].start_mark.line + 1, entry[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = node.start_mark.line + 1
-        else:
-            return line
-    return line
-
-
-class _Names:
-    """What is named must be there, and times must not run backwards."""
-
-    def __init__(self, scenario: Scenario, root: yaml.Node, name: str) -> None:
-        self._root = root
-        self._name = name
-        self._queues = self._unique("queues", [queue.name for queue in scenario.queues])
-        self._pools = self._unique("pools", [pool.name for pool in scenario.pools])
-        self._pod_sets: dict[str, set[str]] = {}  # by workload
-        self._specs = {queue.name: queue for queue in scenario.queues}
-        self._policies = installed_policies()
-        self._must_be("policy", scenario.policy, self._policies, ("policy",))
-        for index, queue in enumerate(scenario.queues):
-            self._check_names_in(queue, ("queues", index))
-        before = 0
-        for index, event in enumerate(scenario.events):
-            if event.at < before:
-                self._fail(("events", index, "at"), "events stand in order of time")
-            before = event.at
-            self._check(event, ("events", index))
-        for index, expectation in enumerate(scenario.expect):
-            self._check_expectation(expectation, ("expect", index))
-
-    def _check(self, event: Event, place: Place) -> None:
-        if event.submit:
-            self._must_be("queue", event.submit.queue, self._queues, (*place, "submit", "queue"))
-            for name in copies(event.submit):
-                if name in self._pod_sets:
-                    self._fail((*place, "submit", "name"), f"there is a workload {name} already")
-                self._pod_sets[name] = {each.name for each in event.submit.pod_sets}
-        for kind in ("grow", "shrink", "succeed", "fail", "cancel"):
-            action = getattr(event, kind)
-            if action is not None:
-                self._must_be("workload", action.workload, self._pod_sets, (*place, kind, "workload"))
-                pod_sets = self._pod_sets[action.workload]
-                self._must_be("pod set", getattr(action, "pod_set", None), pod_sets, (*place, kind, "podSet"))
-        if event.set_queue is not None:
-            self._check_queue_change(event.set_queue, (*place, "setQueue"))
-        if event.set_pool is not None:
-            self._must_be("pool", event.set_pool.name, self._pools, (*place, "setPool", "name"))
-
-    def _check_queue_change(self, change: dict[str, Any], place: Place) -> None:
-        self._must_be("queue", change["name"], self._queues, (*place, "name"))
-        before = self._specs[change["name"]].model_dump(by_alias=True)
-        try:
-            after = Queue.model_validate({**before, **change})
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            self._fail((*place, *problem["loc"]), problem["msg"].removeprefix("Value error, "))
-        self._specs[after.name] = after
-        self._check_names_in(after, place)
-
-    def _check_names_in(self, queue: Queue, place: Place) -> None:
-        self._must_be("policy", queue.policy, self._policies, (*place, "policy"))
-        self._must_be("queue", queue.parent, self._queues, (*place, "parent"))
-        passed, above = {queue.name}, queue.parent
-        while above is not None:
-            if above in passed:
-                self._fail(
-                    (*place, "parent"), f"{queue.name} stands below itself: name a parent that does not"
-                )
-            passed.add(above)
-            above = self._specs[above].parent if above in self._specs else None
-
-    def _check_expectation(self, expectation: Expectation, place: Place) -> None:
-        for field in ("admitted", "pending"):
-            for workload, counts in getattr(expectation, field).items():
-                self._must_be("workload", workload, self._pod_sets, (*place, field, workload))
-                for pod_set in counts:
-                    where = (*place, field, workload, pod_set)
-                    self._must_be("pod set", pod_set, self._pod_sets[workload], where)
-        for field in ("shares", "usage"):
-            for queue in getattr(expectation, field):
-                self._must_be("queue", queue, self._queues, (*place, field, queue))
-
-    def _unique(self, what: str, names: list[str]) -> set[str]:
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                self._fail((what, index, "name"), f"{name} is named twice")
-        return set(names)
-
-    def _must_be(self, what: str, name: str | None, known: Collection[str], place: Place) -> None:
-        if name is not None and name not in known:
-            there = sorted(known)
-            some = ", ".join(there[:NAMED]) + (", …" if len(there) > NAMED else "")
-            self._fail(place, f"there is no {what} {name} at this point: there are {some or 'none'}")
-
-    def _fail(self, place: Place, message: str) -> NoReturn:
-        raise ScenarioError(f"{self._name}:{_line(self._root, place)}: {_field(place)}: {message}")
 
 
 def copies(submit: Submit) -> list[str]:
