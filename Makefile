@@ -77,9 +77,17 @@ lint: setup ## ruff, mypy --strict, the layers, and whether generated files are 
 	@$(BIN)/python -m sluice_scheduler.simulator.schema --check
 
 .PHONY: bench
-bench: bench-core ## Measure speed, memory and API writes beside a bare client, in one run
+bench: bench-core bench-pods bench-workloads ## Measure speed, memory and API writes, in a quarter of an hour
+
+.PHONY: bench-pods
+bench-pods: setup ## Measure bursts, single pods and contention beside a bare client, in one run
 	@$(BIN)/sluice-local build
 	@$(BIN)/python -m tests.bench
+
+.PHONY: bench-workloads
+bench-workloads: setup ## Measure 15,000 DynamicWorkloads on the embedded API server
+	@$(BIN)/sluice-local build
+	@$(BIN)/python -m tests.bench.workloads
 
 .PHONY: bench-core
 bench-core: setup ## Measure the core alone, and plot cost against size (build/core.png)

@@ -48,7 +48,7 @@ def test_an_overlay_chooses_which_pods_go_through(tmp_path: Path) -> None:
     documents = yaml.safe_load_all(kubectl("kustomize", str(tmp_path)))
     bindings = [obj for obj in documents if obj["kind"].endswith("PolicyBinding")]
     chosen = {obj["metadata"]["name"] for obj in bindings if "matchExpressions" in str(obj_selector(obj))}
-    assert chosen == {"sluice-gate", "sluice-pod-creation", "sluice-pod-resize"}
+    assert chosen == {"sluice-gate", "sluice-pod-binding", "sluice-pod-creation", "sluice-pod-resize"}
     setting = text.split("SLUICE_POD_SELECTOR='")[1].split("'")[0]
     assert all(
         obj_selector(obj) == json.loads(setting) for obj in bindings if obj["metadata"]["name"] in chosen
