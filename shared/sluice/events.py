@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from sluice.applications import BY_HAND, listed_as
 from sluice.values import NamespaceSelector, Resources
+from sluice.vocabulary import DEFAULT_CELL
 
 Change: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 Result: TypeAlias = Literal[
@@ -304,6 +305,7 @@ class CellConfig:
     policy: str
     core_version: int
     half_life_ms: int = 3_600_000  # of past use, where a policy looks back
+    cells: tuple[str, ...] = (DEFAULT_CELL,)  # all that the settings name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

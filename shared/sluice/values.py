@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from sluice.vocabulary import DEFAULT_CELL
 
 #: Amounts by resource, in base units: milli-cores for cpu, whole units (bytes, devices) for the rest.
 Resources: TypeAlias = dict[str, int]
 #: Each pod asks for one of these, beside what its containers ask for: nodes offer a limited number.
 POD_SLOTS: Final = "pods"
+
+
+def answering_cell(name: str, cells: Sequence[str]) -> str:
+    """The cell that looks after what names this one: where there is none of that name, the first says so."""
+    name = name or DEFAULT_CELL
+    return name if name in cells else cells[0]
 
 
 @dataclass(frozen=True, slots=True, order=True)

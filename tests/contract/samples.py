@@ -69,6 +69,7 @@ _CONFIG = CellConfig(
     policy="usage-drf",
     core_version=1,
     half_life_ms=600_000,
+    cells=("default", "research"),
 )
 
 

@@ -229,6 +229,7 @@ class CellOwner:
             policy=self._settings.policy,
             core_version=CORE_VERSION,
             half_life_ms=self._settings.half_life_seconds * 1000,
+            cells=tuple(self._settings.cells),
         )
 
     def _now(self) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from sluice.events import (
     QueueFacts,
     WorkloadEvent,
 )
-from sluice.values import LabelRequirement, Resources
-from sluice.vocabulary import DEFAULT_CELL
+from sluice.values import LabelRequirement, Resources, answering_cell
 
 from sluice_watcher.normalise import RuntimeClassSeen, Sighting, is_unmanaged
 from sluice_watcher.requests import Object
@@ -81,7 +80,6 @@ class Router:
         self._pod_selector = tuple(pod_selector)
         self._routed_by_namespace = tuple(routed_by_namespace)
         self._asking = [kind for kind in self._routed_by_namespace if kind != "pod"]
-        self._first = self.cells[0]
         #: By RuntimeClass: the same dict for as long as this lives.
         self.overheads = Known[Resources]()
         self._namespaces = Known[NamespaceEvent]()
@@ -239,8 +237,7 @@ class Router:
         return self._cell(self._pools[pool].cell) if pool in self._pools else ""
 
     def _cell(self, name: str) -> str:
-        name = name or DEFAULT_CELL
-        return name if name in self.cells else self._first
+        return answering_cell(name, self.cells)
 
 
 def _of_pods_alone(workload: Object) -> bool:

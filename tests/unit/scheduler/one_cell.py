@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,6 +12,7 @@ from sluice.crds.facts import queue_facts
 from sluice.crds.tenancy import QueueSpec
 from sluice.decisions import Decision
 from sluice.events import (
+    ConfigEvent,
     NamespaceEvent,
     NodeEvent,
     NodeFacts,
@@ -59,11 +61,16 @@ class OneCell:
         common = {"time_ms": self._now_ms, "cluster": CLUSTER, "change": change, "resource_version": version}
         self.decisions += self.cell.feed([record(uid=f"{event.type}-{name}", name=name, **common, **facts)])
 
-    def pool(self, name: str = "default", **allocatable: int) -> None:
+    def pool(self, name: str = "default", *, cell: str = "", **allocatable: int) -> None:
         """With one node, which has all of it."""
         labels = {"pool": name}
-        self.tell(PoolEvent, name, pool=PoolFacts(node_selector=labels))
+        self.tell(PoolEvent, name, pool=PoolFacts(cell=cell, node_selector=labels))
         self.tell(NodeEvent, f"node-{name}", node=NodeFacts(allocatable=allocatable, labels=labels))
+
+    def configure(self, **changed: Any) -> None:
+        config = replace(self.state.config, **changed)
+        event = ConfigEvent(time_ms=self._now_ms, cluster=CLUSTER, config=config)
+        self.decisions += self.cell.feed([event])
 
     def queue(self, name: str, **spec: Any) -> None:
         """It selects the namespace of its own name, unless told otherwise."""
@@ -97,13 +104,13 @@ class OneCell:
 
     # ---- what it shows
 
-    def figures(self, queue: str) -> dict[str, Any]:
-        """The queue's status as last decided, after a tick."""
-        return dict(self._report(queue).figures)
+    def figures(self, name: str, kind: str = "queue") -> dict[str, Any]:
+        """The status of a queue, or another kind, as last decided, after a tick."""
+        return dict(self._report(name, kind).figures)
 
-    def complaints(self, queue: str) -> dict[str, str]:
-        """The queue's conditions that are not as they should be, by type."""
-        return {c.type: c.message for c in self._report(queue).conditions if c.reason == "Problem"}
+    def complaints(self, name: str, kind: str = "queue") -> dict[str, str]:
+        """The conditions of a queue, or another kind, that are not as they should be, by type."""
+        return {c.type: c.message for c in self._report(name, kind).conditions if c.reason == "Problem"}
 
     def metric(self, name: str, **labels: str) -> float | None:
         """After a commit that changed nothing."""
@@ -123,8 +130,8 @@ class OneCell:
     def sentences(self, reason: str) -> list[str]:
         return [decision.sentence for decision in self.decisions if decision.reason == reason]
 
-    def _report(self, queue: str) -> Report:
+    def _report(self, name: str, kind: str = "queue") -> Report:
         self.tick()
-        found = self.state.reports.get(f"{Report.kind}/queue/{queue}")
-        assert isinstance(found, Report), f"nothing is reported of queue {queue}"
+        found = self.state.reports.get(f"{Report.kind}/{kind}/{name}")
+        assert isinstance(found, Report), f"nothing is reported of {kind} {name}"
         return found

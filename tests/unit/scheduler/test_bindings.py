@@ -107,6 +107,7 @@ def test_pods_that_wait_under_a_binding_that_leads_nowhere_are_counted(cell: One
 
 
 def test_another_cells_binding_is_not_ours_to_judge(cell: OneCell) -> None:
+    cell.configure(cells=("default", "east"))
     cell.queue("theirs", cell="east")
     cell.namespace("far", queue="theirs")
     cell.queue("ours", namespaces={"names": ["far"]})

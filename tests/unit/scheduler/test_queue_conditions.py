@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from one_cell import OneCell
+from sluice.events import NodeEvent, NodeFacts, PoolEvent, PoolFacts
 
 
 @pytest.fixture
@@ -90,3 +91,32 @@ def test_a_report_says_what_has_changed(cell: OneCell) -> None:
     cell.pod("open", "team", gated=False)
     cell.tick()
     assert "queue team has 2 running and 0 pending; Bypassed is True now" in cell.sentences("Changed")
+
+
+def test_a_cell_that_nobody_has_set_up_is_told_by_the_first(cell: OneCell) -> None:
+    cell.queue("lost", cell="research")
+    cell.queue("below", parent="lost")
+    cell.pool("far", cpu=1000, cell="research")
+    assert cell.complaints("lost")["Ready"].startswith("spec.cell: there is no cell research: make")
+    assert cell.complaints("below")["Ready"].startswith("queue lost, above it, can't be used: spec.cell")
+    assert cell.complaints("far", "resourcepool")["Ready"].startswith("spec.cell: there is no cell research")
+    assert cell.state.places.node_count == {"default": 1}, "nothing is admitted into it"
+
+
+def test_what_is_another_cells_is_told_by_that_one(cell: OneCell) -> None:
+    cell.configure(cells=("default", "research"))
+    cell.queue("theirs", cell="research")
+    cell.pool("far", cpu=1000, cell="research")
+    cell.tick()
+    assert {report.about for report in cell.state.reports} == {"resourcepool/default"}
+
+
+def test_pools_that_overlap_are_told_which_nodes_another_has(cell: OneCell) -> None:
+    cell.tell(PoolEvent, "every", pool=PoolFacts())
+    assert cell.complaints("every", "resourcepool")["Overlapping"].startswith(
+        "node node-default also belongs to pool default, first by name, which has it"
+    )
+    assert not cell.complaints("default", "resourcepool")
+    cell.tell(NodeEvent, "node-default", node=NodeFacts(allocatable={"cpu": 8000}))
+    assert not cell.complaints("every", "resourcepool")
+    assert cell.figures("every", "resourcepool")["nodes"] == 1

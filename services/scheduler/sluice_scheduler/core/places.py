@@ -19,12 +19,14 @@ class Places:
     """Sums over nodes, kept up to date as nodes come and go."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        self.pools = sorted((pool for pool in pools if not pool.facts.problem), key=lambda pool: pool.name)
+        self.pools = sorted(pools, key=lambda pool: pool.name)
         #: What may be reserved: what the pool's nodes can allocate, less what unmanaged pods hold.
         self.capacity: dict[PoolKey, Resources] = {}
         self.node_count: dict[str, int] = {pool.name: 0 for pool in self.pools}
         self._selectors = {pool.name: pool.facts.node_selector for pool in self.pools}
         self._nodes: dict[tuple[str, str], Node] = {}
+        #: By pool: nodes that it selects and another one has.
+        self._lost: dict[str, dict[tuple[str, str], str]] = {pool.name: {} for pool in self.pools}
         self._pools_for: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
 
     def add(self, node: Node) -> None:
@@ -37,7 +39,12 @@ class Places:
 
     def _move(self, node: Node, sign: int) -> None:
         self._pools_for.clear()
-        pool = self.pool_with(node.facts.labels)
+        pool, *others = self._pools_with(node.facts.labels) or [""]
+        for other in others:
+            if sign > 0:
+                self._lost[other][(node.cluster, node.name)] = pool
+            else:
+                del self._lost[other][(node.cluster, node.name)]
         if pool and node.facts.schedulable:
             self.node_count[pool] += sign
             self._count(node.cluster, pool, node.facts.allocatable, sign)
@@ -58,7 +65,22 @@ class Places:
 
     def pool_with(self, labels: Labels) -> str:
         """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
-        return next((p.name for p in self.pools if p.facts.node_selector.items() <= labels.items()), "")
+        return next(iter(self._pools_with(labels)), "")
+
+    def _pools_with(self, labels: Labels) -> list[str]:
+        return [pool.name for pool in self.pools if pool.facts.node_selector.items() <= labels.items()]
+
+    def overlap(self, pool: str) -> str:
+        """Which nodes a pool selects in vain, for another one has them."""
+        lost = self._lost.get(pool)
+        if not lost:
+            return ""
+        (_, node), winner = min(lost.items())
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return (
+            f"node {node}{more} also belongs to pool {winner}, first by name, which has it: pools must "
+            "not overlap, so narrow spec.nodeSelector of one of them"
+        )
 
     def pool_of(self, cluster: str, node_name: str) -> str:
         node = self._nodes.get((cluster, node_name))

@@ -84,7 +84,7 @@ def _make(state: State, workload: Workload, index: int) -> None:
 def index_of(pod: Pod) -> int:
     """Of a pod that Sluice has made; somebody else's may be called anything."""
     index = pod.name.rpartition("-")[0].rpartition("-")[2]
-    return int(index) if index.isdigit() else -1
+    return int(index) if index.isdecimal() else -1
 
 
 def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
@@ -92,7 +92,7 @@ def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
-    if attempt.isdigit():
+    if attempt.isdecimal():
         job.attempts = {**job.attempts, index: max(job.attempts.get(index, 0), int(attempt) + 1)}
     state.workloads.put(workload)
     state.touch(workload)

@@ -73,7 +73,7 @@ def heed(state: State) -> None:
 
 def _shows_the_present(workload: Workload) -> bool:
     carried = workload.facts.decision.rpartition(".")[2]
-    return (int(carried) if carried.isdigit() else 0) >= workload.seq
+    return (int(carried) if carried.isdecimal() else 0) >= workload.seq
 
 
 def _heed(state: State, workload: Workload) -> None:

@@ -41,7 +41,7 @@ def report(state: State) -> None:
             break
         if node is not None:
             told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
-    for pool in sorted((p for p in state.pools if p.cluster == state.home), key=lambda p: p.name):
+    for pool in state.own_pools:
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
 
@@ -153,7 +153,7 @@ def _unresolved(state: State, node: QueueNode) -> str:
             f"spec.policy: there is no policy {facts.policy}, so its parent's (at a root the cell's) holds: "
             f"install it in the scheduler, or name one of {', '.join(sorted(state.policies))}"
         )
-    pools = {pool.name for pool in state.pools if pool.cluster == state.home}
+    pools = {pool.name for pool in state.own_pools}
     named = {*facts.guaranteed_by_pool, *facts.limit_by_pool}
     found += [
         f"spec.pools.{pool}: there is no ResourcePool {pool}, so nothing comes of what is said of it: create "
@@ -230,7 +230,8 @@ def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
         "reserved": _sorted(reserved),
         "unmanaged": _sorted(unmanaged),
         "conditions": [
-            condition(state, "Ready", good=True, problem=pool.facts.problem),
+            condition(state, "Ready", good=True, problem=state.problem_of(pool)),
+            condition(state, "Overlapping", good=False, problem=state.places.overlap(pool.name)),
             condition(
                 state,
                 "WithinCapacity",

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
+from sluice.values import answering_cell
 
 from sluice_scheduler.core.applications import Application
 from sluice_scheduler.core.claims import Claim, Cost, Part, cost_of, part
@@ -38,7 +39,7 @@ from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.kinship import Kinship
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.core.tree import QueueNode, build_tree
+from sluice_scheduler.core.tree import QueueNode, build_tree, cell_problem
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 8
@@ -128,6 +129,19 @@ class State:
     def home(self) -> str:
         """The cluster whose Queues and ResourcePools rule the cell."""
         return self.config.clusters[0]
+
+    @property
+    def own_pools(self) -> list[Pool]:
+        """The cell's ResourcePools, by name."""
+        if not self.begun:
+            return []
+        pools = (pool for pool in self.pools if pool.cluster == self.home)
+        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.cells) == self.config.cell)
+        return sorted(ours, key=lambda pool: pool.name)
+
+    def problem_of(self, pool: Pool) -> str:
+        """Why a ResourcePool can't be used."""
+        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.cells)
 
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
@@ -521,7 +535,7 @@ class State:
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
-        self.places = Places(pool for pool in self.pools if self.begun and pool.cluster == self.home)
+        self.places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
         self.tree: dict[str, QueueNode] = {}
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
@@ -554,7 +568,8 @@ class State:
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
-        self.tree = build_tree((q for q in self.queues if q.cluster == self.home), self.config.cell)
+        queues = (queue for queue in self.queues if queue.cluster == self.home)
+        self.tree = build_tree(queues, self.config.cell, self.config.cells)
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sluice.events import Amounts, QueueFacts
 from sluice.quantities import QuantityError, is_percent, parse_percent, to_base_units
+from sluice.values import answering_cell
 from sluice.vocabulary import DEFAULT_CELL
 
 from sluice_scheduler.core.entities import Queue
@@ -38,11 +39,11 @@ class QueueNode:
         return not self.problem
 
 
-def build_tree(queues: Iterable[Queue], cell: str) -> dict[str, QueueNode]:
+def build_tree(queues: Iterable[Queue], cell: str, cells: Sequence[str]) -> dict[str, QueueNode]:
     """Every Queue of the cell by name; those that can't be used carry a problem, and so do all below them."""
     nodes = {queue.name: QueueNode(name=queue.name, facts=queue.facts) for queue in queues}
     for node in nodes.values():
-        node.problem = node.facts.problem or _standing_problem(node, nodes) or _amount_problem(node)
+        node.problem = node.facts.problem or _standing_problem(node, nodes, cells) or _amount_problem(node)
     for name in sorted(nodes):
         node = nodes[name]
         parent = nodes.get(node.facts.parent)
@@ -55,13 +56,25 @@ def build_tree(queues: Iterable[Queue], cell: str) -> dict[str, QueueNode]:
             node.problem = f"queue {above.name}, above it, can't be used: {above.problem}"
     for root in [node for node in nodes.values() if node.parent is None and node.usable]:
         _judge_guarantees(root)
-    return {name: node for name, node in nodes.items() if (node.path[-1].facts.cell or DEFAULT_CELL) == cell}
+    return {
+        name: node for name, node in nodes.items() if answering_cell(node.path[-1].facts.cell, cells) == cell
+    }
 
 
-def _standing_problem(node: QueueNode, nodes: Mapping[str, QueueNode]) -> str:
+def cell_problem(name: str, cells: Sequence[str]) -> str:
+    """What is wrong with a Queue or ResourcePool that names a cell which the settings don't."""
+    if (name or DEFAULT_CELL) in cells:
+        return ""
+    return (
+        f"spec.cell: there is no cell {name or DEFAULT_CELL}: make it anew in one of {', '.join(cells)}, or "
+        "add the cell to SLUICE_CELLS of every service"
+    )
+
+
+def _standing_problem(node: QueueNode, nodes: Mapping[str, QueueNode], cells: Sequence[str]) -> str:
     parent = node.facts.parent
     if not parent:
-        return ""
+        return cell_problem(node.facts.cell, cells)
     if parent not in nodes:
         return f"its parent {parent} does not exist: create it, or set spec.parent to a queue that does"
     if _runs_in_circle(node, nodes):
