@@ -272,6 +272,14 @@ def test_rays_autoscaler_runs_beside_the_head() -> None:
     assert cores_and_memory(scaled, "head") == (3000, 2048)
 
 
+def test_a_small_ray_worker_is_as_large_as_what_waits_in_it_for_the_head() -> None:
+    tiny = template("100m", "128Mi")
+    assert cores_and_memory(ray_cluster(workers(template=tiny)), "small") == (200, 256)
+    fetches = template("100m", "128Mi", initContainers=template("150m", "9Gi")["spec"]["containers"])
+    assert cores_and_memory(ray_cluster(workers(template=fetches)), "small") == (200, 9 * 1024)
+    assert cores_and_memory(ray_cluster(workers()), "small") == (2000, 4096)
+
+
 def test_a_ray_jobs_submitter() -> None:
     assert cores_and_memory(ray_job(), "submitter") == (500, 200)
     assert cores_and_memory(ray_job(submitterPodTemplate=template("3")), "submitter") == (3000, 1024)
