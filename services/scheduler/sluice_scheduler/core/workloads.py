@@ -21,6 +21,10 @@ EXECUTOR: Final = "executor"
 _SPARK: Final = ("SparkApplication", WITHOUT_OPERATOR)
 #: These say their priority as a number; Spark's pods got theirs from the API server.
 _WITH_A_NUMBER: Final = (BY_HAND, WITHOUT_OPERATOR)
+#: Their pods come and go while they run: one that succeeded was let go, and others come after it.
+_COME_AND_GO: Final = (*_SPARK, "RayCluster", "RayJob", "DaskCluster", "DaskJob")
+#: But these of theirs run once.
+_RUN_ONCE: Final = ("submitter", "runner")
 #: A driver that lives replaces an executor that failed within seconds.
 SILENCE_MS: Final = 60_000
 
@@ -80,8 +84,8 @@ def _regroup_below(state: State, workload: Workload) -> None:
 
 
 def count_end(state: State, before: Pod | None, after: Pod) -> None:
-    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it. One that
-    failed may be, and leaves its share to the one that does."""
+    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it, unless its
+    kind's pods come and go. One that failed may be, and leaves its share to the one that does."""
     workload = state.workload_of(after.key)
     if workload is None:
         return
@@ -89,6 +93,8 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
         count_end_of_job(state, workload, after)
     name = after.pod_set
     if after.facts.phase == "Succeeded":
+        if workload.facts.kind in _COME_AND_GO and name not in _RUN_ONCE:
+            return
         workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
     elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
         if not after.facts.deleting:
