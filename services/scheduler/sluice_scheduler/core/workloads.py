@@ -13,6 +13,7 @@ from sluice_scheduler.core.binding import place_workload
 from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
 from sluice_scheduler.core.kinship import regroup
 from sluice_scheduler.core.queuejobs import count_end_of_job, ended
+from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.shown import JOB_REPORT
 from sluice_scheduler.core.state import State
 
@@ -45,6 +46,8 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
         state.kinship.remove(workload)
         workload.facts = ended(workload, event.workload)
         state.kinship.add(workload)
+        if before is not None and before.finished and not workload.facts.finished:
+            put_back(state, workload)  # it runs once more, and waits for its turn once more
     workload.priority = priority_of(state, workload)
     _take_place(state, workload)
     if before is None or before.controller != event.workload.controller:
@@ -188,7 +191,10 @@ def see_spark_pod(state: State, pod: Pod, *, is_new: bool) -> None:
     facts = _as_its_pod_shows(workload.facts, pod)
     answered = is_new and bool(workload.failed_ms) and pod.facts.created_ms >= _second(workload.failed_ms)
     if answered:
-        workload.failed_ms, facts = 0, replace(facts, finished=False)  # somebody goes on asking for pods
+        workload.failed_ms = 0  # somebody goes on asking for pods
+        if facts.finished:
+            facts = replace(facts, finished=False)
+            put_back(state, workload)
     if answered or facts != workload.facts:
         workload.facts = facts
         _take_place(state, workload)
