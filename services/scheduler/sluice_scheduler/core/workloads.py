@@ -28,6 +28,8 @@ _COME_AND_GO: Final = (*_SPARK, "RayCluster", "RayJob", "DaskCluster", "DaskJob"
 _RUN_ONCE: Final = ("submitter", "runner")
 #: A driver that lives replaces an executor that failed within seconds.
 SILENCE_MS: Final = 60_000
+#: A driver is given half as long to end by default, and its executors go after it.
+LEFT_BEHIND_MS: Final = 60_000
 
 
 def workload_changed(state: State, workload: Workload | None, event: WorkloadEvent, sync: str) -> None:
@@ -70,6 +72,8 @@ def _asks_the_same(before: WorkloadFacts, after: WorkloadFacts) -> bool:
 
 
 def workload_vanished(state: State, workload: Workload) -> None:
+    if workload.facts.kind != BY_HAND:
+        _leave_behind(state, workload)
     state.break_promise(workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
@@ -77,6 +81,17 @@ def workload_vanished(state: State, workload: Workload) -> None:
         state.reports.discard(f"{Report.kind}/{about}")
     state.kinship.remove(workload)
     _regroup_below(state, workload)
+
+
+def _leave_behind(state: State, workload: Workload) -> None:
+    """What waits for an application that is gone goes too, as soon as whoever collects it comes to it: until
+    then it is let into nobody's place."""
+    for pod in list(state.kinship.pods_below(state, workload)):
+        if pod.phase == "Waiting":
+            state.withdraw(pod)
+            pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
+            state.pods.put(pod)
+            state.enter(pod)
 
 
 def _regroup_below(state: State, workload: Workload) -> None:
