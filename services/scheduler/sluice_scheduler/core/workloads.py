@@ -11,7 +11,7 @@ from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, Worklo
 
 from sluice_scheduler.core.binding import place_workload
 from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
-from sluice_scheduler.core.kinship import regroup
+from sluice_scheduler.core.kinship import charged_to, regroup
 from sluice_scheduler.core.queuejobs import count_end_of_job, ended
 from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.shown import JOB_REPORT
@@ -177,9 +177,10 @@ def _rank_anew(state: State) -> None:
 
 
 def see_spark_pod(state: State, pod: Pod, *, is_new: bool) -> None:
-    """Make the account of the application that a pod names, or bring it in step with what the pod shows."""
+    """Make the account of the application that a pod names, or bring it in step with what the pod shows. A
+    driver in another application's pod has none: its executors are that one's growth."""
     kind, _, name = pod.facts.workload.partition("/")
-    if kind != WITHOUT_OPERATOR:
+    if kind != WITHOUT_OPERATOR or charged_to(state, pod)[0] != pod.facts.workload:
         return
     workload = state.workload_by_title.get((pod.cluster, pod.namespace, pod.facts.workload))
     if workload is None:
