@@ -307,7 +307,7 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
     driver = state.pods.get(f"{Pod.kind}/{pod.cluster}/{pod.facts.owner}")
     if driver is not None and driver.facts.finished:
         return True
-    return workload.facts.kind == WITHOUT_OPERATOR and workload.facts.finished
+    return workload.facts.finished
 
 
 def _delete(state: State, pod: Pod) -> None:
