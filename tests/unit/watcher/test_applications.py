@@ -347,6 +347,14 @@ def test_queue_and_priority() -> None:
     assert read(job(completions=7)).pod_sets[0].completions == 7
 
 
+def test_an_index_that_has_failed_for_good_need_not_succeed_any_more() -> None:
+    """`backoffLimitPerIndex`: the others go on, and nobody waits for its replacement."""
+    failed = status(job(parallelism=5, completions=8), failedIndexes="0,2-3", succeeded=4)
+    [main] = read(failed).pod_sets
+    assert (main.count, main.completions, main.succeeded) == (5, 5, 4)
+    assert read(status(job(completions=2), failedIndexes="0-1")).pod_sets[0].completions == 0
+
+
 WRONG: dict[str, tuple[Json, str]] = {
     "spec.parallelism": (job(parallelism=-1), "whole number"),
     "spec.suspend": (job(suspend="yes"), "true or false"),
