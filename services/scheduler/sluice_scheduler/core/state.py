@@ -41,7 +41,7 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.tree import QueueNode, build_tree
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 7
+CORE_VERSION: Final = 8
 
 D = TypeVar("D", bound=Decision)
 
