@@ -40,6 +40,7 @@ class Applications(OneCell):
         self._cpu = cpu
         self.evicted_pods_fail = False  # they do, where their nodes are slow to delete them
         self.nodes_are_slow = False  # then they take no evicted pod away
+        self.carry_out_nothing = False
         self.operators_sleep = False  # then those that are suspended keep their pods
         self._applications: dict[str, tuple[str, WorkloadFacts]] = {}
         self._pods: dict[str, tuple[str, PodFacts]] = {}
@@ -115,7 +116,7 @@ class Applications(OneCell):
     # ---- what becomes of decisions
 
     def carry_out(self) -> None:
-        while self._carried_out < len(self.decisions):
+        while self._carried_out < len(self.decisions) and not self.carry_out_nothing:
             decision = self.decisions[self._carried_out]
             self._carried_out += 1
             self._carry_out(decision)

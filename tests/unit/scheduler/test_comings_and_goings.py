@@ -344,3 +344,58 @@ def test_what_is_larger_than_it_was_said_to_be_is_not_kept_out_by_what_is_reserv
     cell.pods("e", of="etl", pod_set="executor", requests={"cpu": 2000})
     assert cell.open == {"d", "e"}
     assert cell.held() == 3000
+
+
+class TestWhoseItsPodsAre:
+    def test_they_stand_in_the_queue_that_their_application_names(self) -> None:
+        cell = Applications()
+        cell.queue("below", parent="team", namespaces={})
+        cell.application("ray", pod_set("main", 1, 1, 9), queue="below")
+        cell.pods("p", "growth", of="ray", pod_set="main")
+        assert cell.held("below") == 2000
+
+    def test_those_that_name_a_cluster_are_its_jobs(self) -> None:
+        """Dask's, whose way up is too long."""
+        cell = Applications()
+        sets = pod_set("runner", 1, 1, 1), pod_set("scheduler", 1, 1, 1), pod_set("worker", 1, 1, 9)
+        cell.application("job", *sets, kind="DaskJob", suspendable=False)
+        cell.application("job-cluster", *sets[1:], kind="DaskCluster", controller="workload-job")
+        dask_pods(cell, "w1", of="job-cluster", created_ms=2)
+        assert cell.held() == 3000
+        assert [(each.name, each.admitted) for each in cell.shown("job").pod_sets] == [
+            ("runner", 0),
+            ("scheduler", 1),
+            ("worker", 1),
+        ]
+
+    def test_growth_stands_where_its_application_does_however_late_it_comes(self) -> None:
+        cell = Applications(cpu=2000)
+        cell.application("ray", pod_set("main", 1, 1, 9), created_ms=0)
+        cell.pods("p", of="ray", pod_set="main", created_ms=100)
+        cell.pods("first", "second", created_ms=5000)
+        cell.pods("growth", of="ray", pod_set="main", created_ms=9000)
+        cell.become("Succeeded", "first")
+        assert cell.open == {"p", "growth"}
+
+
+def test_of_an_application_that_goes_whole_the_driver_goes_last() -> None:
+    cell = Applications("team", "poor", cpu=3000)
+    cell.queue("poor", guaranteed={"cpu": "3"})
+    dask(cell, workers=2)
+    dask_pods(cell, "w1", "w2")
+    cell.pods("x", tenant="poor", requests={"cpu": 3000})
+    assert [each.name for each in cell.decisions if isinstance(each, Evict)] == ["w1", "w2", "s"]
+
+
+def test_a_release_that_could_not_be_written_holds_nothing_and_is_tried_again() -> None:
+    cell = Applications()
+    cell.carry_out_nothing = True
+    spark(cell)
+    [release] = [each for each in cell.decisions if isinstance(each, AdmitWorkload)]
+    cell.cell.feed([replace(outcome(release, 0), result="Failed")])
+    assert cell.held() == 0
+    cell.pass_seconds(3)
+    assert sum(isinstance(each, AdmitWorkload) for each in cell.decisions) == 1
+    cell.pass_seconds(2)
+    assert sum(isinstance(each, AdmitWorkload) for each in cell.decisions) == 2
+    assert cell.held() == 2000

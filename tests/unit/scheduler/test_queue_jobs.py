@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import CreatePod, Evict, ReportJob
 from sluice.events import JobFacts
+from sluice_scheduler.simulator.cell import outcome
 
 
 def job(
@@ -140,3 +142,41 @@ def test_those_on_their_way_out_are_not_let_go_twice() -> None:
     job(cell, replicas=2, completions=9)
     job(cell, replicas=2, completions=9, backoff_limit=7)
     assert [each.name for each in cell.decisions if isinstance(each, Evict)] == ["job-3-0", "job-2-0"]
+
+
+def test_the_pause_grows_no_longer_than_six_minutes() -> None:
+    cell = Applications()
+    cell.pass_seconds(1)
+    job(cell, replicas=1, completions=1, backoff_ms=300_000)
+    cell.become("Failed", "job-0-0")
+    cell.pass_seconds(300)
+    cell.become("Failed", "job-0-1")
+    cell.pass_seconds(359)
+    assert len(made(cell)) == 2
+    cell.pass_seconds(1)
+    assert len(made(cell)) == 3
+
+
+def test_a_ledger_that_begins_anew_takes_no_name_twice() -> None:
+    cell = Applications()
+    job(cell, replicas=1, completions=1, backoff_ms=0)
+    cell.become("Failed", "job-0-0")
+    cell.pass_seconds(1)
+    cell.rebuild(cell.list_everything)
+    cell.carry_out()
+    cell.become("Failed", "job-0-1")
+    cell.pass_seconds(1)
+    assert made(cell)[-1] == "job-0-2"
+
+
+def test_a_pod_that_could_not_be_made_is_asked_for_again() -> None:
+    cell = Applications()
+    cell.carry_out_nothing = True
+    job(cell, replicas=1, completions=1)
+    cell.application("job", released=True)
+    [asked] = [each for each in cell.decisions if isinstance(each, CreatePod)]
+    cell.cell.feed([replace(outcome(asked, 0), result="Failed")])
+    cell.pass_seconds(4)
+    assert made(cell) == ["job-0-0"]
+    cell.pass_seconds(1)
+    assert made(cell) == ["job-0-0", "job-0-1"]
