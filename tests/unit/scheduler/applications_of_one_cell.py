@@ -39,6 +39,9 @@ class Applications(OneCell):
         self._tenants = tenants or ("team",)
         self._cpu = cpu
         self.evicted_pods_fail = False  # they do, where their nodes are slow to delete them
+        self.nodes_are_slow = False  # then they take no evicted pod away
+        self.carry_out_nothing = False
+        self.operators_sleep = False  # then those that are suspended keep their pods
         self._applications: dict[str, tuple[str, WorkloadFacts]] = {}
         self._pods: dict[str, tuple[str, PodFacts]] = {}
         self._carried_out = len(self.decisions)
@@ -113,7 +116,7 @@ class Applications(OneCell):
     # ---- what becomes of decisions
 
     def carry_out(self) -> None:
-        while self._carried_out < len(self.decisions):
+        while self._carried_out < len(self.decisions) and not self.carry_out_nothing:
             decision = self.decisions[self._carried_out]
             self._carried_out += 1
             self._carry_out(decision)
@@ -127,13 +130,15 @@ class Applications(OneCell):
                 self.pods(decision.name, of=decision.job, pod_set="main", tenant=decision.namespace)
             case Evict() if self.evicted_pods_fail:
                 self._change_pod(decision.name, phase="Failed")
+            case Evict() if self.nodes_are_slow:
+                pass
             case Evict() | Delete() if decision.name in self._pods:
                 self.delete_pods(decision.name)
             case AdmitWorkload() if decision.name in self._applications:
                 self._release(decision.name, released=True, **by)
             case EvictWorkload() if decision.name in self._applications:
                 self._release(decision.name, released=False, **by)
-                if decision.suspendable:
+                if decision.suspendable and not self.operators_sleep:
                     owner = f"workload-{decision.name}"
                     self.delete_pods(*(name for name, (_, pod) in self._pods.items() if pod.owner == owner))
 

@@ -100,7 +100,7 @@ class OneCell:
         sync: Any = {"kind": "queue", "sync": "again", "resource_version": 10**9, "request": resync.seq}
         self.cell.feed([SyncEvent(phase="BEGIN", **sync, **common)])
         listing()
-        self.cell.feed([SyncEvent(phase="END", **sync, **common)])
+        self.decisions += self.cell.feed([SyncEvent(phase="END", **sync, **common)])
 
     # ---- what it shows
 

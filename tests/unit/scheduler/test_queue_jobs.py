@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from applications_of_one_cell import Applications, pod_set
-from sluice.decisions import CreatePod, ReportJob
+from sluice.decisions import CreatePod, Evict, ReportJob
 from sluice.events import JobFacts
+from sluice_scheduler.simulator.cell import outcome
 
 
 def job(
@@ -113,3 +115,68 @@ def test_a_ledger_that_begins_anew_finds_its_pods() -> None:
     assert made(cell)[before:] == ["job-3-0"]
     cell.become("Succeeded", "job-3-0")
     assert shown(cell).phase == "Finished"
+
+
+def test_one_that_is_made_smaller_lets_go_of_what_is_too_many() -> None:
+    """Those that wait first."""
+    cell = Applications(cpu=3000)
+    job(cell, replicas=6, completions=9)
+    assert cell.open == {"job-0-0", "job-1-0", "job-2-0"}
+    job(cell, replicas=4, completions=9)
+    assert cell.there == {f"job-{index}-0" for index in range(4)}
+    cell.delete_pods("job-1-0")
+    assert cell.there == {"job-0-0", "job-1-1", "job-2-0", "job-3-0"}
+    job(cell, replicas=3, completions=9)
+    assert cell.there == cell.open == {"job-0-0", "job-2-0", "job-3-0"}
+    job(cell, replicas=2, completions=9)
+    assert cell.open == {"job-0-0", "job-2-0"}
+    assert shown(cell).failed == 0
+    cell.become("Succeeded", "job-0-0")
+    assert cell.open == {"job-1-2", "job-2-0"}
+
+
+def test_those_on_their_way_out_are_not_let_go_twice() -> None:
+    cell = Applications()
+    job(cell, replicas=4, completions=9)
+    cell.nodes_are_slow = True
+    job(cell, replicas=2, completions=9)
+    job(cell, replicas=2, completions=9, backoff_limit=7)
+    assert [each.name for each in cell.decisions if isinstance(each, Evict)] == ["job-3-0", "job-2-0"]
+
+
+def test_the_pause_grows_no_longer_than_six_minutes() -> None:
+    cell = Applications()
+    cell.pass_seconds(1)
+    job(cell, replicas=1, completions=1, backoff_ms=300_000)
+    cell.become("Failed", "job-0-0")
+    cell.pass_seconds(300)
+    cell.become("Failed", "job-0-1")
+    cell.pass_seconds(359)
+    assert len(made(cell)) == 2
+    cell.pass_seconds(1)
+    assert len(made(cell)) == 3
+
+
+def test_a_ledger_that_begins_anew_takes_no_name_twice() -> None:
+    cell = Applications()
+    job(cell, replicas=1, completions=1, backoff_ms=0)
+    cell.become("Failed", "job-0-0")
+    cell.pass_seconds(1)
+    cell.rebuild(cell.list_everything)
+    cell.carry_out()
+    cell.become("Failed", "job-0-1")
+    cell.pass_seconds(1)
+    assert made(cell)[-1] == "job-0-2"
+
+
+def test_a_pod_that_could_not_be_made_is_asked_for_again() -> None:
+    cell = Applications()
+    cell.carry_out_nothing = True
+    job(cell, replicas=1, completions=1)
+    cell.application("job", released=True)
+    [asked] = [each for each in cell.decisions if isinstance(each, CreatePod)]
+    cell.cell.feed([replace(outcome(asked, 0), result="Failed")])
+    cell.pass_seconds(4)
+    assert made(cell) == ["job-0-0"]
+    cell.pass_seconds(1)
+    assert made(cell) == ["job-0-0", "job-0-1"]

@@ -272,6 +272,14 @@ def test_rays_autoscaler_runs_beside_the_head() -> None:
     assert cores_and_memory(scaled, "head") == (3000, 2048)
 
 
+def test_a_small_ray_worker_is_as_large_as_what_waits_in_it_for_the_head() -> None:
+    tiny = template("100m", "128Mi")
+    assert cores_and_memory(ray_cluster(workers(template=tiny)), "small") == (200, 256)
+    fetches = template("100m", "128Mi", initContainers=template("150m", "9Gi")["spec"]["containers"])
+    assert cores_and_memory(ray_cluster(workers(template=fetches)), "small") == (200, 9 * 1024)
+    assert cores_and_memory(ray_cluster(workers()), "small") == (2000, 4096)
+
+
 def test_a_ray_jobs_submitter() -> None:
     assert cores_and_memory(ray_job(), "submitter") == (500, 200)
     assert cores_and_memory(ray_job(submitterPodTemplate=template("3")), "submitter") == (3000, 1024)
@@ -337,6 +345,14 @@ def test_queue_and_priority() -> None:
         read(pytorch(runPolicy={"schedulingPolicy": {"priorityClass": "urgent"}})).priority_class == "urgent"
     )
     assert read(job(completions=7)).pod_sets[0].completions == 7
+
+
+def test_an_index_that_has_failed_for_good_need_not_succeed_any_more() -> None:
+    """`backoffLimitPerIndex`: the others go on, and nobody waits for its replacement."""
+    failed = status(job(parallelism=5, completions=8), failedIndexes="0,2-3", succeeded=4)
+    [main] = read(failed).pod_sets
+    assert (main.count, main.completions, main.succeeded) == (5, 5, 4)
+    assert read(status(job(completions=2), failedIndexes="0-1")).pod_sets[0].completions == 0
 
 
 WRONG: dict[str, tuple[Json, str]] = {

@@ -164,7 +164,8 @@ class Application:
         if workload is not None:
             if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
                 return None
-            if workload.retry_ms or controlled(state, workload):
+            # What was suspended lets go of its pods before it comes back.
+            if workload.seq in state.evicting or workload.retry_ms or controlled(state, workload):
                 return None
             return _gang(
                 self.claim_key,

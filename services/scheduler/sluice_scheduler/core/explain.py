@@ -170,9 +170,10 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
     if pod.phase == "Withdrawn":
         return Answer(reason="Finished", sentence=f"{pod.name} has ended")
     if pod.retry_ms:
+        left = "its application is gone, and it should go too; if it does not, it stands for itself"
         return Answer(
             reason="Retry",
-            sentence="its admission could not be written; it is offered again",
+            sentence="its admission could not be written; it is offered again" if pod.admitted_ms else left,
             eta_ms=pod.retry_ms,
         )
     app = state.application_of(pod)

@@ -16,6 +16,9 @@ def judge_gangs(state: State) -> None:
         gang = app.gang if app is not None else None
         if app is None or gang is None or not app.admitted or _is_judged(state, app):
             del state.gangs[key]
+        elif _is_up(state, app):
+            del state.gangs[key]
+            _mark_judged(state, app)
         elif state.cell.time_ms >= _admitted_ms(state, app) + gang.deadline_ms:
             del state.gangs[key]
             _mark_judged(state, app)
@@ -41,13 +44,7 @@ def _mark_judged(state: State, app: Application) -> None:
 
 
 def _judge(state: State, app: Application, gang: Gang) -> None:
-    running = {
-        name: sum(1 for key in book.holding if state.pod(key).facts.phase == "Running")
-        for name, book in app.books.items()
-    }
-    if all(running.get(name, 0) >= minimum for name, minimum in _minima(app).items()):
-        return
-    workload = app.workload
+    workload, running = app.workload, _running(state, app)
     if not gang.hard:
         if workload is not None:
             workload.minima = {name: min(least, running.get(name, 0)) for name, least in _minima(app).items()}
@@ -63,6 +60,18 @@ def _judge(state: State, app: Application, gang: Gang) -> None:
     seconds = gang.deadline_ms // 1000
     why = f"{seconds} s after its admission only {so_far} ran: it goes back into its queue"
     evict(state, unit, reason="GangDeadline", sentence=why)
+
+
+def _is_up(state: State, app: Application) -> bool:
+    running = _running(state, app)
+    return all(running.get(name, 0) >= minimum for name, minimum in _minima(app).items())
+
+
+def _running(state: State, app: Application) -> dict[str, int]:
+    return {
+        name: sum(1 for key in book.holding if state.pod(key).facts.phase == "Running")
+        for name, book in app.books.items()
+    }
 
 
 def _minima(app: Application) -> dict[str, int]:

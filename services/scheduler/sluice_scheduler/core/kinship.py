@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from sluice.applications import APPLICATION_KINDS
+from sluice.applications import APPLICATION_KINDS, BY_HAND
 
 from sluice_scheduler.core.entities import Pod, Workload
 
@@ -78,11 +78,17 @@ def charged_to(state: State, pod: Pod) -> tuple[str, str]:
     found = _led_to(state, pod, facts.owner, facts.pod_set, LINKS_MAX)
     if found is None and facts.workload:
         named = state.workload_by_title.get((pod.cluster, pod.namespace, facts.workload))
-        if named is not None:
+        if named is not None and not _is_later(named, pod):
             found = _highest(state, named, facts.pod_set, LINKS_MAX)
         elif facts.workload.partition("/")[0] not in APPLICATION_KINDS:
             return facts.workload, ""  # a group starts as one, whatever sets its pods say they are of
     return (found[0].title, found[1]) if found else ("", "")
+
+
+def _is_later(named: Workload, pod: Pod) -> bool:
+    """Whether a pod was there before the application that it names, and so means another of that name."""
+    has_object = named.facts.kind in APPLICATION_KINDS and named.facts.kind != BY_HAND
+    return has_object and pod.facts.created_ms < named.facts.created_ms
 
 
 def controlled(state: State, workload: Workload) -> bool:

@@ -51,13 +51,25 @@ def _run(state: State, workload: Workload) -> None:
     if job.resume_ms > state.cell.time_ms:
         state.resting[workload.key] = job.resume_ms
         return
-    pods = state.kinship.pods_below(state, workload)
-    there = {index_of(pod) for pod in pods if not pod.facts.finished}
+    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    there = {index_of(pod) for pod in pods}
     there.update(index for index, _ in job.asked_for.values())
     wanted = min(pod_set.count, completions - len(job.done)) - len(there)
+    if wanted < 0:
+        _let_go(state, workload, pods, -wanted)
     free = (index for index in range(completions) if index not in there and index not in job.done)
     for index in [index for index, _ in zip(free, range(wanted), strict=False)]:
         _make(state, workload, index)
+
+
+def _let_go(state: State, workload: Workload, pods: list[Pod], too_many: int) -> None:
+    """It was made smaller: those that wait go first, the last before the first."""
+    staying = [pod for pod in pods if not pod.evicting]
+    staying.sort(key=lambda pod: (pod.phase != "Waiting", -index_of(pod)))
+    leaving = len(pods) - len(staying)
+    why = f"job {workload.name} was made smaller"
+    for pod in staying[: max(0, too_many - leaving)]:
+        evict_pod(state, pod, state.cell.time_ms, "Resized", why)
 
 
 def _make(state: State, workload: Workload, index: int) -> None:

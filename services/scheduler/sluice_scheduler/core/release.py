@@ -78,16 +78,16 @@ def _shows_the_present(workload: Workload) -> bool:
 
 def _heed(state: State, workload: Workload) -> None:
     facts = workload.facts
-    if facts.released and not workload.admitted:
+    if not workload.admitted and (facts.released or _may_run(workload)):
         holding = state.holding_of(workload)
-        if workload.found and facts.decision:
+        if facts.released and workload.found and facts.decision:
             minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
             admit_workload(state, workload, _pools_found(state, workload), minima)
         elif holding:
             admit_workload(
                 state, workload, _pools_found(state, workload), Counter(p.pod_set for p in holding)
             )
-        else:
+        elif facts.released:
             suspend(
                 state,
                 workload,
@@ -97,6 +97,12 @@ def _heed(state: State, workload: Workload) -> None:
             )
     elif workload.admitted and workload.seq and not facts.released:
         put_back(state, workload)
+
+
+def _may_run(workload: Workload) -> bool:
+    """Whether it may be found running though it does not say so: its gates alone hold it back, and nobody
+    here has decided about it yet."""
+    return not workload.facts.suspendable and not workload.seq
 
 
 def _pools_found(state: State, workload: Workload) -> dict[str, str]:

@@ -267,7 +267,7 @@ def _why(state: State, workload: Workload, app: Application) -> str:
             return why_short(state, state.forest.leaves[claim.line], claim)[1]
         if state.promise_for(key) is not None:
             return "room was made for it: evicted pods are still leaving"
-    if workload.retry_ms > state.cell.time_ms:
+    if workload.retry_ms:
         return "its release could not be written: it is tried again"
     return "" if workload.admitted and not waiting else "it is about to be decided"
 

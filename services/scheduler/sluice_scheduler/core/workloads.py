@@ -11,8 +11,9 @@ from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, Worklo
 
 from sluice_scheduler.core.binding import place_workload
 from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
-from sluice_scheduler.core.kinship import regroup
+from sluice_scheduler.core.kinship import charged_to, regroup
 from sluice_scheduler.core.queuejobs import count_end_of_job, ended
+from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.shown import JOB_REPORT
 from sluice_scheduler.core.state import State
 
@@ -21,8 +22,14 @@ EXECUTOR: Final = "executor"
 _SPARK: Final = ("SparkApplication", WITHOUT_OPERATOR)
 #: These say their priority as a number; Spark's pods got theirs from the API server.
 _WITH_A_NUMBER: Final = (BY_HAND, WITHOUT_OPERATOR)
+#: Their pods come and go while they run: one that succeeded was let go, and others come after it.
+_COME_AND_GO: Final = (*_SPARK, "RayCluster", "RayJob", "DaskCluster", "DaskJob")
+#: But these of theirs run once.
+_RUN_ONCE: Final = ("submitter", "runner")
 #: A driver that lives replaces an executor that failed within seconds.
 SILENCE_MS: Final = 60_000
+#: A driver is given half as long to end by default, and its executors go after it.
+LEFT_BEHIND_MS: Final = 60_000
 
 
 def workload_changed(state: State, workload: Workload | None, event: WorkloadEvent, sync: str) -> None:
@@ -41,6 +48,8 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
         state.kinship.remove(workload)
         workload.facts = ended(workload, event.workload)
         state.kinship.add(workload)
+        if before is not None and before.finished and not workload.facts.finished:
+            put_back(state, workload)  # it runs once more, and waits for its turn once more
     workload.priority = priority_of(state, workload)
     _take_place(state, workload)
     if before is None or before.controller != event.workload.controller:
@@ -63,6 +72,8 @@ def _asks_the_same(before: WorkloadFacts, after: WorkloadFacts) -> bool:
 
 
 def workload_vanished(state: State, workload: Workload) -> None:
+    if workload.facts.kind != BY_HAND:
+        _leave_behind(state, workload)
     state.break_promise(workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
@@ -70,6 +81,17 @@ def workload_vanished(state: State, workload: Workload) -> None:
         state.reports.discard(f"{Report.kind}/{about}")
     state.kinship.remove(workload)
     _regroup_below(state, workload)
+
+
+def _leave_behind(state: State, workload: Workload) -> None:
+    """What waits for an application that is gone goes too, as soon as whoever collects it comes to it: until
+    then it is let into nobody's place."""
+    for pod in list(state.kinship.pods_below(state, workload)):
+        if pod.phase == "Waiting":
+            state.withdraw(pod)
+            pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
+            state.pods.put(pod)
+            state.enter(pod)
 
 
 def _regroup_below(state: State, workload: Workload) -> None:
@@ -80,8 +102,8 @@ def _regroup_below(state: State, workload: Workload) -> None:
 
 
 def count_end(state: State, before: Pod | None, after: Pod) -> None:
-    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it. One that
-    failed may be, and leaves its share to the one that does."""
+    """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it, unless its
+    kind's pods come and go. One that failed may be, and leaves its share to the one that does."""
     workload = state.workload_of(after.key)
     if workload is None:
         return
@@ -89,6 +111,8 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
         count_end_of_job(state, workload, after)
     name = after.pod_set
     if after.facts.phase == "Succeeded":
+        if workload.facts.kind in _COME_AND_GO and name not in _RUN_ONCE:
+            return
         workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
     elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
         if not after.facts.deleting:
@@ -153,9 +177,10 @@ def _rank_anew(state: State) -> None:
 
 
 def see_spark_pod(state: State, pod: Pod, *, is_new: bool) -> None:
-    """Make the account of the application that a pod names, or bring it in step with what the pod shows."""
+    """Make the account of the application that a pod names, or bring it in step with what the pod shows. A
+    driver in another application's pod has none: its executors are that one's growth."""
     kind, _, name = pod.facts.workload.partition("/")
-    if kind != WITHOUT_OPERATOR:
+    if kind != WITHOUT_OPERATOR or charged_to(state, pod)[0] != pod.facts.workload:
         return
     workload = state.workload_by_title.get((pod.cluster, pod.namespace, pod.facts.workload))
     if workload is None:
@@ -182,7 +207,10 @@ def see_spark_pod(state: State, pod: Pod, *, is_new: bool) -> None:
     facts = _as_its_pod_shows(workload.facts, pod)
     answered = is_new and bool(workload.failed_ms) and pod.facts.created_ms >= _second(workload.failed_ms)
     if answered:
-        workload.failed_ms, facts = 0, replace(facts, finished=False)  # somebody goes on asking for pods
+        workload.failed_ms = 0  # somebody goes on asking for pods
+        if facts.finished:
+            facts = replace(facts, finished=False)
+            put_back(state, workload)
     if answered or facts != workload.facts:
         workload.facts = facts
         _take_place(state, workload)
@@ -279,7 +307,7 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
     driver = state.pods.get(f"{Pod.kind}/{pod.cluster}/{pod.facts.owner}")
     if driver is not None and driver.facts.finished:
         return True
-    return workload.facts.kind == WITHOUT_OPERATOR and workload.facts.finished
+    return workload.facts.finished
 
 
 def _delete(state: State, pod: Pod) -> None:

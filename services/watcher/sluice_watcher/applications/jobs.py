@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sluice_watcher.applications.asked import Asked, Part, has_condition, min_count
-from sluice_watcher.applications.fields import Fields
+from sluice_watcher.applications.fields import Fields, count_of
 from sluice_watcher.applications.owners import Member, Owner
 from sluice_watcher.applications.templates import read_template
 
@@ -21,6 +21,8 @@ PODS: Final = "main"
 def asked(job: Fields) -> Asked:
     spec = job.at("spec")
     completions = spec.count("completions", 0) if "completions" in spec else None
+    status = job.at("status")
+    failed_indexes = _length(status.text("failedIndexes"))  # nobody replaces these
     count = spec.count("parallelism", 1)
     if completions is not None:
         count = min(count, completions)  # the controller starts no pod that need not succeed
@@ -32,8 +34,8 @@ def asked(job: Fields) -> Asked:
                 count=count,
                 min_count=min_count(job, count=count, default=1),
                 max_count=count,
-                completions=completions,
-                succeeded=job.at("status").count("succeeded", 0),
+                completions=None if completions is None else max(0, completions - failed_indexes),
+                succeeded=status.count("succeeded", 0),
             ),
         ),
         suspended=spec.flag("suspend"),
@@ -41,6 +43,13 @@ def asked(job: Fields) -> Asked:
         failed=has_condition(job, "Failed"),
         replaces_failed=True,
     )
+
+
+def _length(indexes: str) -> int:
+    """Of how many indexes a text such as `1,3-5,7` tells."""
+    spans = [span.partition("-") for span in indexes.split(",") if span]
+    path = "status.failedIndexes"
+    return sum(count_of(last or first, path) - count_of(first, path) + 1 for first, _, last in spans)
 
 
 def member(labels: Mapping[str, str], owner: Owner | None) -> Member | None:

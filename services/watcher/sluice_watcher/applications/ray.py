@@ -23,6 +23,7 @@ TYPE_LABEL: Final = "ray.io/node-type"
 
 #: What KubeRay's containers ask for where their authors say nothing.
 _AUTOSCALER: Final = {"requests": {"cpu": "500m", "memory": "512Mi"}}
+_WAITS_FOR_HEAD: Final = {"requests": {"cpu": "200m", "memory": "256Mi"}}
 _SUBMITTER: Final = {"requests": {"cpu": "500m", "memory": "200Mi"}}
 
 
@@ -69,6 +70,12 @@ def _with(template: Template, container: Fields) -> Template:
     return replace(template, containers=(*template.containers, container))
 
 
+def _with_init(worker: Template) -> Template:
+    """KubeRay lets each worker wait for the head in an init container of its own."""
+    waits = Fields({"resources": _WAITS_FOR_HEAD})
+    return replace(worker, init_containers=(*worker.init_containers, waits))
+
+
 def _group(group: Fields, *, scales: bool) -> Part:
     """Within its bounds whatever is written, as KubeRay does it; a replica is `numOfHosts` pods."""
     name = group.text("groupName")
@@ -90,7 +97,7 @@ def _group(group: Fields, *, scales: bool) -> Part:
     bound = bounded(most)
     return Part(
         name=name,
-        template=read_template(group.at("template")),
+        template=_with_init(read_template(group.at("template"))),
         count=wanted * hosts,
         min_count=least * hosts,
         max_count=None if bound is None else bound * hosts,
