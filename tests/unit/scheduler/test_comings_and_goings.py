@@ -110,7 +110,9 @@ class TestOneThatIsSuspended:
         cell.application("job", pod_set("main", 8, 8, 8), tenant="poor")
         cell.delete_application("job")
         assert not cell.is_released("ray"), "there is room, but its pods have not gone"
-        cell.pass_seconds(32)
+        cell.pass_seconds(1)
+        assert cell.shown("ray").why == "it was taken back, and its pods are still leaving"
+        cell.pass_seconds(31)
         assert cell.there == set(), "after half a minute they are evicted one by one"
         assert cell.is_released("ray")
         assert cell.held("rich") == 4000

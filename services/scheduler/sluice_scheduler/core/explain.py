@@ -22,6 +22,7 @@ from sluice_scheduler.core.state import State, pod_cost
 #: From fewer ends nothing is estimated.
 DRAIN_MIN: Final = 3
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
+STILL_LEAVING: Final = "it was taken back, and its pods are still leaving"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def why(state: State, key: str, fair: FairFigures) -> Answer:
         return Answer(reason="Unknown", sentence=f"{key} is not known here")
     if account.problem:
         return Answer(reason="Problem", sentence=account.problem)
-    return _why_workload(account) if isinstance(account, Workload) else _why_pod(state, account, fair)
+    return _why_workload(state, account) if isinstance(account, Workload) else _why_pod(state, account, fair)
 
 
 def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
@@ -155,11 +156,13 @@ def _why_promised(state: State) -> Answer:
     )
 
 
-def _why_workload(workload: Workload) -> Answer:
+def _why_workload(state: State, workload: Workload) -> Answer:
     if workload.facts.finished:
         return Answer(reason="Finished", sentence=f"{workload.name} has ended")
     if workload.admitted:
         return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}")
+    if workload.seq in state.evicting:
+        return Answer(reason="Leaving", sentence=f"{workload.name} waits: {STILL_LEAVING}")
     return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")
 
 

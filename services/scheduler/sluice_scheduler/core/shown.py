@@ -24,7 +24,7 @@ from sluice_scheduler.core.applications import Application, reclaimable
 from sluice_scheduler.core.claims import Claim
 from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Report, Workload
-from sluice_scheduler.core.explain import Lines, why_short
+from sluice_scheduler.core.explain import STILL_LEAVING, Lines, why_short
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State
 
@@ -261,12 +261,22 @@ def _why(state: State, workload: Workload, app: Application) -> str:
         return "" if workload.facts.finished else workload.problem
     if app.silent and waiting:
         return "an executor has failed, and its driver has asked for no other since"
+    return _why_in_line(state, workload, app, waiting) or _why_out_of_line(state, workload, waiting)
+
+
+def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> str:
     for key in (*_own_keys(workload, app), *waiting[:1]):
         claim = state.forest.claims.get(key)
         if claim is not None:
             return why_short(state, state.forest.leaves[claim.line], claim)[1]
         if state.promise_for(key) is not None:
             return "room was made for it: evicted pods are still leaving"
+    return ""
+
+
+def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> str:
+    if not workload.admitted and workload.seq in state.evicting:
+        return STILL_LEAVING
     if workload.retry_ms:
         return "its release could not be written: it is tried again"
     return "" if workload.admitted and not waiting else "it is about to be decided"
