@@ -21,8 +21,10 @@ from reference.potential import Move
 from reference.reference import Reference
 from sluice.decisions import Report
 from sluice.events import ObjectEvent, TickEvent
+from sluice_scheduler.core import reclaim
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.forest import Forest
+from sluice_scheduler.core.members import workload_of
 from sluice_scheduler.core.reclaim import Search
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.scenario import Scenario
@@ -209,7 +211,7 @@ def test_who_is_not_tried_for_a_reclaim_could_only_fail(scenario: Scenario) -> N
     """The same is decided when every leaf that waits is tried."""
     fast = Simulation(scenario).run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Forest, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
+        patch.setattr(reclaim, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
         assert Simulation(scenario).run().lines == fast.lines
 
 
@@ -252,7 +254,7 @@ def test_without_gangs_nobody_envies_by_more_than_his_largest_task(scenario: Sce
         unbarred = [
             name
             for name, leaf in forest.leaves.items()
-            if any(not (w := simulation.cell.state.workload_of(c.key)) or w.barred < 0 for c in leaf.line)
+            if any(not (w := workload_of(simulation.cell.state, c.key)) or w.barred < 0 for c in leaf.line)
         ]
         for name in unbarred:
             assert max(shares.values()) - shares[name] <= task + 1e-9
@@ -270,14 +272,14 @@ def test_who_lost_pods_pushes_nobody_out_until_there_are_new_grounds(scenario: S
     def watched(search: Search) -> None:
         state = simulation.cell.state
         now_ms = state.cell.time_ms
-        claimant = state.workload_of(search._claim.key)
+        claimant = workload_of(state, search._claim.key)
         if claimant is not None and claimant.key in lost_ms:
             edited = any(lost_ms[claimant.key] < at <= now_ms for at in edits)
             covered = any(branch.is_covered(search._option.cost) for branch in search._leaf.path)
             assert edited or covered
         for unit in search._taken:
             for pod in unit.pods:
-                victim = state.workload_of(pod.key)
+                victim = workload_of(state, pod.key)
                 if victim is not None:
                     lost_ms[victim.key] = now_ms
         carry_out(search)

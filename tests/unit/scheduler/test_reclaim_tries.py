@@ -8,8 +8,7 @@ import pytest
 from bench.core import Bench
 from sluice.decisions import Evict
 from sluice.events import PodEvent, PodFacts
-from sluice_scheduler.core import step
-from sluice_scheduler.core.forest import Forest
+from sluice_scheduler.core import reclaim, step
 from sluice_scheduler.core.reclaim import Search
 
 
@@ -56,7 +55,7 @@ def test_who_has_less_as_a_branch_is_tried_although_his_siblings_have_nothing() 
 def test_trying_every_leaf_of_a_tree_decides_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain pods of all sizes in a tree whose branches grow rich one after another."""
     fast = _history(seed)
-    monkeypatch.setattr(Forest, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
+    monkeypatch.setattr(reclaim, "hopeful", lambda forest: [x for x in forest.leaves.values() if len(x.line)])
     assert _history(seed) == fast
     assert any(isinstance(decision, Evict) for decision in fast)
 

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.claims import Claim, Cost, Option, Part, Shape, cost_of, part
-from sluice_scheduler.core.entities import Pod, Promise, Workload
+from sluice_scheduler.core.accounts import Pod, Workload
+from sluice_scheduler.core.claims import Claim, Cost, Option, Part, Shape, cost_of, part, part_of
+from sluice_scheduler.core.entities import Promise
 from sluice_scheduler.core.kinship import controlled
+from sluice_scheduler.core.offers import offer
+from sluice_scheduler.core.promises import break_promise
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state import State
@@ -103,7 +106,7 @@ class Application:
             for key in sorted(key for book in self.books.values() for key in book.waiting):
                 state.forest.leave(key)
                 if self.offered:
-                    state.offer(state.pod(key))
+                    offer(state, state.pod(key))
 
     def _hear_group(self, state: State) -> None:
         """What its first pod says of a group counts, if they differ: they may be told of in any order."""
@@ -147,7 +150,7 @@ class Application:
         standing = state.forest.claims.get(key)
         promise = state.promise_for(key)
         if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
-            state.break_promise(key)
+            break_promise(state, key)
             promise = None
         if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
             return
@@ -225,7 +228,7 @@ class Application:
 def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
     alike: dict[Part, int] = {}
     for pod in pods:
-        each = part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+        each = part_of(pod)
         alike[each] = alike.get(each, 0) + 1
     return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from sluice.decisions import LabelNamespace, Notice
 
-from sluice_scheduler.core.entities import Namespace, Pod, Workload
+from sluice_scheduler.core.accounts import Pod, Workload
+from sluice_scheduler.core.entities import Namespace
+from sluice_scheduler.core.members import members_of, pods_in
+from sluice_scheduler.core.promises import give_up_claim
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.tree import QueueNode
 
@@ -153,7 +156,7 @@ def rebind(state: State, namespace: Namespace) -> None:
     workloads = [w for w in state.workloads if (w.cluster, w.namespace) == where]
     for workload in sorted(workloads, key=lambda workload: workload.key):
         place_workload(state, workload, namespace)
-    for pod in state.pods_in(namespace):
+    for pod in pods_in(state, namespace):
         place_pod(state, pod, namespace)
 
 
@@ -172,10 +175,10 @@ def place_workload(state: State, workload: Workload, namespace: Namespace) -> No
     problem = workload.facts.problem or problem
     if (queue, problem) == (workload.queue, workload.problem):
         return
-    state.give_up_claim(workload.key)
+    give_up_claim(state, workload.key)
     state.forest.leave(workload.key)
     workload.queue, workload.problem = queue, problem
     state.workloads.put(workload)
     state.touch(workload)
-    for key in state.members_of(workload):
+    for key in members_of(state, workload):
         place_pod(state, state.pod(key), namespace)

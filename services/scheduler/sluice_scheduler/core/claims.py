@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sluice.values import Resources
 
+from sluice_scheduler.core.accounts import Pod
 from sluice_scheduler.core.amounts import add
 
 #: What is counted apart from everything else: a cluster's share of a pool, and a resource.
@@ -37,6 +38,10 @@ class Part(NamedTuple):
 
 def part(cluster: str, count: int, requests: Resources, node_selector: dict[str, str]) -> Part:
     return Part(cluster, count, tuple(sorted(requests.items())), tuple(sorted(node_selector.items())))
+
+
+def part_of(pod: Pod) -> Part:
+    return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
 
 
 class Option:
@@ -91,3 +96,7 @@ class Claim:
 
 def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], count: int = 1) -> Cost:
     return tuple(((cluster, pool, resource), amount * count) for resource, amount in requests if amount)
+
+
+def pod_cost(pod: Pod) -> Cost:
+    return cost_of(pod.cluster, pod.pool, tuple(pod.facts.requests.items()))

@@ -6,7 +6,7 @@ from typing import Final
 
 from sluice.decisions import Evict
 
-from sluice_scheduler.core.entities import Pod
+from sluice_scheduler.core.accounts import Pod
 from sluice_scheduler.core.release import suspend
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.victims import Unit

@@ -10,14 +10,16 @@ from typing import Final, NamedTuple
 
 from sluice.quantities import format_amount
 
+from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.applications import Application
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Shape
-from sluice_scheduler.core.entities import Drain, Pod, Workload
+from sluice_scheduler.core.claims import Claim, Shape, pod_cost
+from sluice_scheduler.core.entities import Drain
 from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.members import workload_of
 from sluice_scheduler.core.reclaim import is_barred
 from sluice_scheduler.core.rooms import Bound, Room
-from sluice_scheduler.core.state import State, pod_cost
+from sluice_scheduler.core.state import State
 
 #: From fewer ends nothing is estimated.
 DRAIN_MIN: Final = 3
@@ -182,7 +184,7 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
     app = state.application_of(pod)
     if app is not None and app.admitted and pod.pod_set in app.replicated:
         return _why_in_replica(state, app, pod.pod_set)
-    workload = state.workload_of(pod.key)
+    workload = workload_of(state, pod.key)
     if workload is not None:
         whole = why(state, workload.key, fair)
         return Answer(

@@ -15,7 +15,8 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Dim, Part
+from sluice_scheduler.core.claims import Dim, Part, part_of
+from sluice_scheduler.core.offers import paused
 from sluice_scheduler.core.rooms import Bound
 from sluice_scheduler.core.state import State
 
@@ -153,10 +154,10 @@ def _waiting(state: State) -> Iterator[tuple[str, Part, int]]:
     for (queue, shape), times in claims.items():
         for part in shape.parts:
             yield queue, part, times
-    for key in state.paused:
+    for key in paused(state):
         pod = state.pod(key)
         if pod.queue in state.forest.leaves and not pod.application:
-            yield pod.queue, state.part_of(pod), 1
+            yield pod.queue, part_of(pod), 1
 
 
 def _key(dim: Dim) -> str:

@@ -10,19 +10,17 @@ claim's fit is known by its shape (rooms.py), so a change that lets nobody in to
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from heapq import nlargest
 from typing import Any
 
 from sluice_scheduler.core.bounds import guarantees_of, limits_of
-from sluice_scheduler.core.branch import Branch, Hope
+from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Cost, Dim, Option, Part, Shape
+from sluice_scheduler.core.hopes import stand_in_hope
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.core.rooms import Bound, Fit, Room
-from sluice_scheduler.core.shares import ROUNDING, SHARE_ONE, dominant, leaf_vector, rounded
+from sluice_scheduler.core.rooms import Bound, Room, forget, set_bounds, watch
 from sluice_scheduler.core.tree import QueueNode
 
 
@@ -94,7 +92,7 @@ class Forest:
         self.claims[claim.key] = claim
         claim.shape.waiting += 1
         if leaf.line.join(claim):
-            self._watch(leaf, claim.shape)
+            watch(leaf, claim.shape)
         self._dirty[leaf] = None
 
     def leave(self, key: str) -> None:
@@ -104,7 +102,7 @@ class Forest:
         leaf = self.leaves[claim.line]
         claim.shape.waiting -= 1
         if leaf.line.leave(claim):
-            self._forget(leaf, claim.shape)
+            forget(leaf, claim.shape)
         if not claim.shape.waiting:
             del self.shapes[claim.shape.parts]
         self._dirty[leaf] = None
@@ -223,72 +221,7 @@ class Forest:
         leaf.tell(self.root)
         leaf.take_turn()
         if leaf.blocked and not (was_blocked and leaf.hope_is_known):
-            self._stand_in_hope(leaf)
-
-    def _stand_in_hope(self, leaf: Branch) -> None:
-        """Let a blocked leaf be found by those who look for leaves that may push others out."""
-        if not leaf.hope_is_known:
-            leaf.hope_is_known = True
-            leaf.hope = None
-            if len(leaf.line):
-                leaf.hope = min(
-                    (self._share_with(leaf, each) for c in leaf.line.firsts() for each in c.shape.options),
-                    default=SHARE_ONE,
-                )
-        if leaf.hope is not None and leaf.parent is not None:
-            heapq.heappush(leaf.parent.hopes, (leaf.hope, leaf.order, leaf))
-
-    def _share_with(self, leaf: Branch, option: Option) -> int:
-        """What a leaf's share would be with an option; less than nothing where shares don't decide."""
-        preempts = leaf.queue is not None and leaf.queue.facts.preemption != "never"
-        if preempts or leaf.is_covered(option.cost):
-            return -1
-        largest = max(leaf.vector.values(), default=0)
-        for dim, amount in option.cost:
-            held = leaf.usage.get(dim, 0) + amount
-            largest = max(largest, leaf_vector({dim: held}, self.capacity)[dim])
-        return rounded(largest // leaf.weight)
-
-    def hopeful(self) -> list[Branch]:
-        """Leaves that may push others out, found without trying those that can't. Asked when nothing fits.
-
-        Simple semantics: all leaves that wait. But of all victims, take the one nearest to the claimant:
-        under their lowest common ancestor the claimant's branch must stay below what the victim's had
-        (`Search._is_right`). Nothing fits, so all are blocked; the claimant alone counts as not blocked in
-        its branch, for no victim is nearer. So that branch would have what all below it hold, unscaled, and
-        the claim; and the victim's has at most what all below it hold. Who is in no branch where the one is
-        less than what the richest sibling has at most can only fail, unless a guarantee covers his claim.
-        """
-        assert self.root.first() is None, "what fits is served before anything is taken back"
-        found: dict[Branch, None] = {}
-        if not self.claims:
-            return []
-        for parent in (self.root, *self.inner):
-            richest, second = 0, 0  # where nobody's pods are taken for shares' sake, guarantees are left
-            if any(scope.policy.reclaims for scope in parent.path):
-                richest, second = nlargest(2, (0, 0, *map(_most, parent.children)))
-            found.update(dict.fromkeys(_hopes_below(parent, richest)))
-            for branch in parent.children:
-                if not branch.is_leaf:
-                    others = second if _most(branch) == richest else richest
-                    found.update(dict.fromkeys(self._may_gain(branch, others)))
-        return list(found)
-
-    def _may_gain(self, branch: Branch, richest: int) -> Iterator[Branch]:
-        """The leaves below an inner branch that wait for what would leave it poorer than its richest sibling,
-        or what its guarantee covers."""
-        for option, fit in self.root.fits.items():
-            if self._least_with(branch, option) < richest or branch.is_covered(option.cost):
-                yield from (leaf for leaf in fit.leaves if branch in leaf.path)
-
-    def _least_with(self, branch: Branch, option: Option) -> int:
-        """What a blocked inner branch's share would be at the least if a claim below it were not blocked. The
-        resources that it takes are not saturated; a little is off for what is rounded on the way up."""
-        parts = (
-            branch.vector.get(dim, 0) + part
-            for dim, part in leaf_vector(dict(option.cost), self.capacity).items()
-        )
-        return rounded((max(parts, default=0) - ROUNDING) // branch.weight)
+            stand_in_hope(leaf, self.capacity)
 
     def _lift(self, above: dict[Branch, None]) -> None:
         """Bring inner branches up to date with their children, and those above them, each once."""
@@ -338,16 +271,16 @@ class Forest:
             Bound((dim,), amount, f"pool {dim[1]}'s {dim[2]}")
             for dim, amount in sorted(self.capacity.items())
         ]
-        self._set_bounds(self.root, pool_bounds)
+        set_bounds(self.root, pool_bounds)
         for branch in self.inner:
-            self._set_bounds(branch, self._limits(branch))
+            set_bounds(branch, self._limits(branch))
         for leaf in self.leaves.values():
-            self._set_bounds(leaf, [] if leaf.is_implicit else self._limits(leaf))
+            set_bounds(leaf, [] if leaf.is_implicit else self._limits(leaf))
             # The root bounds even what there is nothing of.
             leaf.bounded = [branch for branch in leaf.path if branch.rooms or branch is self.root]
         for leaf in self.leaves.values():
             for shape in leaf.line.shapes:
-                self._watch(leaf, shape)
+                watch(leaf, shape)
             self._dirty[leaf] = None
         self._dirty_rooms.clear()
         self._overfull = {room: None for branch in self._all() for room in branch.rooms if room.left < 0}
@@ -367,65 +300,6 @@ class Forest:
         assert branch.queue is not None
         branch.guarantees = guarantees_of(branch.name, branch.queue.facts, self.capacity)
         return limits_of(branch.name, branch.queue.facts, self.capacity)
-
-    def _set_bounds(self, branch: Branch, bounds: Iterable[Bound]) -> None:
-        branch.fits = {}
-        branch.rooms = [Room(branch, bound) for bound in bounds]
-        branch.rooms_of = {}
-        for room in branch.rooms:
-            for dim in room.bound.dims:
-                branch.rooms_of.setdefault(dim, []).append(room)
-
-    def _watch(self, leaf: Branch, shape: Shape) -> None:
-        """A leaf has claims of a shape now: let every room above it know what they need."""
-        for option in shape.options:
-            for branch in leaf.bounded:
-                fit = branch.fits.get(option)
-                if fit is None:
-                    concerned = dict.fromkeys(
-                        room for dim, _ in option.cost for room in branch.rooms_of.get(dim, ())
-                    )
-                    unknown = branch is self.root and any(
-                        dim not in branch.rooms_of for dim, _ in option.cost
-                    )
-                    if not concerned and not unknown:
-                        continue
-                    fit = branch.fits[option] = Fit(option)
-                    fit.short = 1 if unknown else 0  # a resource that the pool has nothing of
-                    for room in concerned:
-                        room.watch(fit, room.bound.part(option.cost))
-                fit.leaves[leaf] = None
-
-    def _forget(self, leaf: Branch, shape: Shape) -> None:
-        for option in shape.options:
-            for branch in leaf.bounded:
-                fit = branch.fits.get(option)
-                if fit is None:
-                    continue
-                fit.leaves.pop(leaf, None)
-                if not fit.leaves:
-                    del branch.fits[option]
-                    for room in dict.fromkeys(
-                        r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())
-                    ):
-                        room.forget(fit)
-
-
-def _most(branch: Branch) -> int:
-    """A blocked branch's share at the most, whatever counts as saturated or not blocked."""
-    return branch.share if branch.is_leaf else rounded(dominant(branch.vector, branch.weight))
-
-
-def _hopes_below(parent: Branch, share: int) -> list[Branch]:
-    """The blocked leaves right under a branch whose own share would stay below this one."""
-    found: dict[Branch, Hope] = {}
-    while parent.hopes and parent.hopes[0][0] < share:
-        hope = heapq.heappop(parent.hopes)
-        if hope[2].blocked and hope[2].hope == hope[0]:
-            found[hope[2]] = hope
-    for hope in found.values():
-        heapq.heappush(parent.hopes, hope)
-    return list(found)
 
 
 def _order(node: QueueNode) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sluice.applications import APPLICATION_KINDS, BY_HAND
 
-from sluice_scheduler.core.entities import Pod, Workload
+from sluice_scheduler.core.accounts import Pod, Workload
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state import State

@@ -17,14 +17,13 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
+from sluice_scheduler.core.accounts import Pod, PodPhase, Workload
 from sluice_scheduler.core.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.entities import (
     Cluster,
     Drain,
     Namespace,
     Node,
-    Pod,
-    PodPhase,
     Pool,
     PriorityClass,
     Queue,
@@ -32,10 +31,10 @@ from sluice_scheduler.core.entities import (
     Tombstone,
     TrackedObject,
     Unmanaged,
-    Workload,
     identity,
 )
 from sluice_scheduler.core.kinship import charged_to, regroup
+from sluice_scheduler.core.members import workload_of
 from sluice_scheduler.core.queuejobs import see_pod_of_job
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.workloads import (
@@ -144,7 +143,7 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
     if pod is not None:
         state.withdraw(pod)
         if pod.holds and not after.holds and not pod.evicting:
-            state.drained(pod)
+            _drained(state, pod)
     state.pods.put(after)
     state.enter(after)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
@@ -168,19 +167,26 @@ def _find_family(state: State, before: Pod | None, after: Pod) -> None:
 def _welcome(state: State, pod: Pod) -> None:
     """It may lead others to an application, or be awaited by its job."""
     regroup(state, state.kinship.pods_below(state, pod))
-    workload = state.workload_of(pod.key) if pod.application else None
+    workload = workload_of(state, pod.key) if pod.application else None
     if workload is not None and workload.facts.job is not None:
         see_pod_of_job(state, workload, pod)
 
 
 def pod_vanished(state: State, pod: Pod) -> None:
     if pod.holds and not pod.evicting:
-        state.drained(pod)
+        _drained(state, pod)
     state.withdraw(pod)
     state.pods.drop(pod.key)
     state.kinship.remove(pod)
     regroup(state, state.kinship.pods_below(state, pod))
     forget_spark_pod(state, pod)
+
+
+def _drained(state: State, pod: Pod) -> None:
+    """A pod has ended by itself: that much its queue drains."""
+    drain = state.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
+    drain.count(state.cell.time_ms)
+    state.drains.put(drain)
 
 
 def _standing(pod: Pod) -> tuple[object, ...]:

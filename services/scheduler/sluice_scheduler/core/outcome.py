@@ -21,6 +21,7 @@ from sluice.decisions import (
 from sluice.events import OutcomeEvent
 
 from sluice_scheduler.core.entities import Cluster
+from sluice_scheduler.core.offers import pause
 from sluice_scheduler.core.queuejobs import on_create_pod
 from sluice_scheduler.core.recovery import on_fence_outcome
 from sluice_scheduler.core.release import put_back
@@ -90,7 +91,7 @@ def _on_release(state: State, event: OutcomeEvent) -> None:
     if workload is not None and workload.seq == event.seq:
         workload.seq = 0
         put_back(state, workload)
-        state.pause(workload, state.cell.time_ms + PAUSE_MS[event.result])
+        pause(state, workload, state.cell.time_ms + PAUSE_MS[event.result])
 
 
 def _on_label(state: State, event: OutcomeEvent) -> None:

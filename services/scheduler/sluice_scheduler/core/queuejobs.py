@@ -12,7 +12,7 @@ from typing import Final, Literal
 from sluice.decisions import CreatePod
 from sluice.events import OutcomeEvent, WorkloadFacts
 
-from sluice_scheduler.core.entities import Pod, Workload
+from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.evict import evict_pod
 from sluice_scheduler.core.state import State
 

@@ -15,6 +15,9 @@ from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Claim, Dim, Option
 from sluice_scheduler.core.entities import Promise
 from sluice_scheduler.core.evict import evict
+from sluice_scheduler.core.hopes import hopeful
+from sluice_scheduler.core.members import priority_of, workload_of
+from sluice_scheduler.core.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.rooms import Room
 from sluice_scheduler.core.shares import as_percent
 from sluice_scheduler.core.state import State
@@ -41,7 +44,7 @@ def reclaim(state: State) -> bool:
 def _claimants(state: State) -> list[tuple[Branch, Claim]]:
     """Who might push others out, in the order in which they would be served."""
     found: list[tuple[Any, Branch, Claim]] = []
-    for leaf in state.forest.hopeful():
+    for leaf in hopeful(state.forest):
         if len(leaf.line):
             for claim in leaf.line.firsts(skip=lambda claim: is_barred(state, claim)):
                 found.append((state.forest.rank_of(leaf, claim), leaf, claim))
@@ -50,7 +53,7 @@ def _claimants(state: State) -> list[tuple[Branch, Claim]]:
 
 def is_barred(state: State, claim: Claim) -> bool:
     """Whether a claim's workload lost pods, and nothing has changed since that lets it push others out."""
-    workload = state.workload_of(claim.key)
+    workload = workload_of(state, claim.key)
     if workload is None or workload.barred < state.cell.grounds:
         return False
     leaf = state.forest.leaves[claim.line]
@@ -289,17 +292,17 @@ class Search:
         for promise in sorted(self._state.promises, key=lambda promise: -promise.seq):
             if (
                 promise.queue == self._leaf.name
-                and self._state.priority_of(promise.claim) < self._claim.priority
+                and priority_of(self._state, promise.claim) < self._claim.priority
             ):
                 if next(self._short_rooms(), None) is None:
                     return
-                self._trial.move(self._leaf, self._state.promised_cost(promise), -1)
+                self._trial.move(self._leaf, promised_cost(promise), -1)
                 self._broken.append(promise)
 
     def carry_out(self) -> None:
         state, claim = self._state, self._claim
         for promise in self._broken:
-            state.give_up(promise)
+            give_up(state, promise)
         state.forest.leave(claim.key)
         inside = all(unit.leaf is self._leaf for unit in self._taken)
         reason = "Preempted" if inside else "Reclaimed"
@@ -311,7 +314,8 @@ class Search:
                 else _why_reclaimed(self._leaf, unit.leaf, covered=self._is_owed_by(unit.leaf))
             )
             deadlines.append(evict(state, unit, reason=reason, sentence=why))
-        state.promise(
+        make_promise(
+            state,
             Promise(
                 claim=claim.key,
                 seq=state.cell.next_seq,
@@ -319,7 +323,7 @@ class Search:
                 pools=self._option.pools,
                 cost=tuple((*dim, amount) for dim, amount in self._option.cost),
                 until_ms=max(deadlines) + PATIENCE_MS,
-            )
+            ),
         )
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from sluice.decisions import EvictWorkload
 
+from sluice_scheduler.core.accounts import Workload
 from sluice_scheduler.core.applications import minimum_of
-from sluice_scheduler.core.entities import Workload
 from sluice_scheduler.core.kinship import controlled
+from sluice_scheduler.core.members import holding_of
 from sluice_scheduler.core.state import State
 
 
@@ -79,7 +80,7 @@ def _shows_the_present(workload: Workload) -> bool:
 def _heed(state: State, workload: Workload) -> None:
     facts = workload.facts
     if not workload.admitted and (facts.released or _may_run(workload)):
-        holding = state.holding_of(workload)
+        holding = holding_of(state, workload)
         if facts.released and workload.found and facts.decision:
             minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
             admit_workload(state, workload, _pools_found(state, workload), minima)
@@ -108,7 +109,7 @@ def _may_run(workload: Workload) -> bool:
 def _pools_found(state: State, workload: Workload) -> dict[str, str]:
     """Where the minima of an application are held that was found running: where its pods are, or may go."""
     pools = {}
-    holding = state.holding_of(workload)
+    holding = holding_of(state, workload)
     for pod_set in workload.facts.pod_sets:
         here = [pod.pool for pod in holding if pod.pod_set == pod_set.name and pod.pool]
         allowed = state.places.pools_for(workload.cluster, pod_set.node_selector)

@@ -9,11 +9,12 @@ from typing import Any, Final
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
 from sluice.values import Resources
 
+from sluice_scheduler.core.accounts import Pod
 from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.binding import lost_label
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.conditions import condition, since
-from sluice_scheduler.core.entities import Pod, Pool, Queue, Report
+from sluice_scheduler.core.entities import Pool, Queue, Report
 from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.shares import as_decimal, dominant, leaf_vector, rounded
 from sluice_scheduler.core.shown import show

@@ -7,9 +7,10 @@ lets nobody in and keeps nobody out costs two comparisons.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sluice_scheduler.core.claims import Cost, Dim, Option
+from sluice_scheduler.core.claims import Cost, Dim, Option, Shape
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.branch import Branch
@@ -104,3 +105,46 @@ class Room:
         needs = self.needs.values()
         self._largest_fitting = max((need for need in needs if need <= self.left), default=_NONE_FITS)
         self._smallest_waiting = min((need for need in needs if need > self.left), default=_ALL_FIT)
+
+
+def set_bounds(branch: Branch, bounds: Iterable[Bound]) -> None:
+    """Give a branch its rooms; who waits for them is to be watched anew."""
+    branch.fits = {}
+    branch.rooms = [Room(branch, bound) for bound in bounds]
+    branch.rooms_of = {}
+    for room in branch.rooms:
+        for dim in room.bound.dims:
+            branch.rooms_of.setdefault(dim, []).append(room)
+
+
+def watch(leaf: Branch, shape: Shape) -> None:
+    """A leaf has claims of a shape now: let every room above it know what they need."""
+    for option in shape.options:
+        for branch in leaf.bounded:
+            fit = branch.fits.get(option)
+            if fit is None:
+                concerned = dict.fromkeys(
+                    room for dim, _ in option.cost for room in branch.rooms_of.get(dim, ())
+                )
+                unknown = branch.parent is None and any(dim not in branch.rooms_of for dim, _ in option.cost)
+                if not concerned and not unknown:
+                    continue
+                fit = branch.fits[option] = Fit(option)
+                fit.short = 1 if unknown else 0  # a resource that the pool has nothing of
+                for room in concerned:
+                    room.watch(fit, room.bound.part(option.cost))
+            fit.leaves[leaf] = None
+
+
+def forget(leaf: Branch, shape: Shape) -> None:
+    """The opposite of `watch`: a leaf has no claims of a shape any more."""
+    for option in shape.options:
+        for branch in leaf.bounded:
+            fit = branch.fits.get(option)
+            if fit is None:
+                continue
+            fit.leaves.pop(leaf, None)
+            if not fit.leaves:
+                del branch.fits[option]
+                for room in dict.fromkeys(r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())):
+                    room.forget(fit)

@@ -6,11 +6,14 @@ from __future__ import annotations
 from sluice.applications import BY_HAND
 from sluice.decisions import Admit, AdmitWorkload
 
+from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.applications import PodSetBook, fill_kept, is_within, minimum_of
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Cost, Option
-from sluice_scheduler.core.entities import Pod, Promise, Workload
+from sluice_scheduler.core.claims import Claim, Cost, Option, part_of
+from sluice_scheduler.core.entities import Promise
 from sluice_scheduler.core.history import remember
+from sluice_scheduler.core.members import group_of
+from sluice_scheduler.core.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.queuejobs import run_jobs
 from sluice_scheduler.core.reclaim import reclaim
 from sluice_scheduler.core.release import about, admit_workload, heed
@@ -36,6 +39,16 @@ def schedule(state: State) -> None:
         keep_promises(state)
         serve(state)
     show_release(state)
+
+
+def waits_for_time(state: State) -> bool:
+    """Whether the mere passing of time may change what a pass decides.
+
+    Use in the past decays, but that moves turns alone, and while nothing fits nobody's turn counts.
+    """
+    if len(state.promises):
+        return True
+    return bool(state.forest.claims) and any(q.facts.minimum_run_ms for q in state.tree.values())
 
 
 def serve(state: State) -> None:
@@ -66,8 +79,8 @@ def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
         start(state, workload, option.pools, _why_first(leaf, option))
         return
     pools = {part._replace(pods=1): pool for part, pool in zip(option.shape.parts, option.pools, strict=True)}
-    for pod in state.group(claim.key):
-        part = state.part_of(pod)
+    for pod in group_of(state, claim.key):
+        part = part_of(pod)
         open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
     state.settle_applications()
 
@@ -178,12 +191,12 @@ def keep_promises(state: State) -> None:
         if _has_room(state, promise):
             _keep(state, promise)
         elif promise.until_ms <= state.cell.time_ms:
-            state.give_up(promise)
+            give_up(state, promise)
 
 
 def _has_room(state: State, promise: Promise) -> bool:
     """Whether what was promised is there: nothing that others still hold is in the way."""
-    cost = state.promised_cost(promise)
+    cost = promised_cost(promise)
     leaf = state.forest.leaves.get(promise.queue)
     if leaf is None:
         return False
@@ -199,7 +212,7 @@ def _has_room(state: State, promise: Promise) -> bool:
 
 def _keep(state: State, promise: Promise) -> None:
     why = "what was taken back for it is free now"
-    state.break_promise(promise.claim)
+    break_promise(state, promise.claim)
     workload = state.workloads.get(promise.claim)
     if workload is not None:
         start(state, workload, promise.pools, why)
@@ -208,8 +221,8 @@ def _keep(state: State, promise: Promise) -> None:
     if pod is not None:
         open_gate(state, pod, promise.pools[0], reason="Reclaimed", sentence=why)
         return
-    group = state.group(promise.claim)
-    kinds = sorted({state.part_of(pod) for pod in group})
+    group = group_of(state, promise.claim)
+    kinds = sorted({part_of(pod) for pod in group})
     pools = dict(zip(kinds, promise.pools, strict=True))
     for pod in group:
-        open_gate(state, pod, pools[state.part_of(pod)], reason="Reclaimed", sentence=why)
+        open_gate(state, pod, pools[part_of(pod)], reason="Reclaimed", sentence=why)

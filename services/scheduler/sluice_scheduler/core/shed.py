@@ -5,6 +5,7 @@ from __future__ import annotations
 from sluice_scheduler.core.branch import Branch
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.evict import evict
+from sluice_scheduler.core.promises import give_up, promised_cost
 from sluice_scheduler.core.rooms import Room
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.victims import Unit, units_of
@@ -14,8 +15,8 @@ def shed(state: State) -> None:
     """Take back what is over, the richest first."""
     for room in state.forest.overfull():
         for promise in sorted(state.promises, key=lambda promise: -promise.seq):
-            if _is_over(room) and room.bound.part(state.promised_cost(promise)):
-                state.give_up(promise)
+            if _is_over(room) and room.bound.part(promised_cost(promise)):
+                give_up(state, promise)
         while _is_over(room):
             unit = _to_shed(state, room.branch, room.bound.dims)
             if unit is None:

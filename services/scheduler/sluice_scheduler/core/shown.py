@@ -20,10 +20,11 @@ from sluice.decisions import (
     WorkloadPhase,
 )
 
+from sluice_scheduler.core.accounts import Workload
 from sluice_scheduler.core.applications import Application, reclaimable
 from sluice_scheduler.core.claims import Claim
 from sluice_scheduler.core.conditions import condition, since
-from sluice_scheduler.core.entities import Report, Workload
+from sluice_scheduler.core.entities import Report
 from sluice_scheduler.core.explain import STILL_LEAVING, Lines, why_short
 from sluice_scheduler.core.kinship import controlled
 from sluice_scheduler.core.state import State

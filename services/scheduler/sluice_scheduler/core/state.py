@@ -14,31 +14,24 @@ from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
+from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.applications import Application
-from sluice_scheduler.core.claims import Claim, Cost, Part, cost_of, part
+from sluice_scheduler.core.claims import Cost, pod_cost
 from sluice_scheduler.core.entities import (
     Cell,
     Cluster,
-    Drain,
     Entity,
-    History,
     Namespace,
-    Node,
-    Pod,
     Pool,
-    PriorityClass,
     Promise,
-    Queue,
-    Report,
-    Table,
-    Tombstone,
-    Unmanaged,
-    Workload,
 )
 from sluice_scheduler.core.forest import Forest
 from sluice_scheduler.core.kinship import Kinship
+from sluice_scheduler.core.offers import offer
 from sluice_scheduler.core.places import Places
 from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.promises import break_promise, charge_promise
+from sluice_scheduler.core.tables import Tables
 from sluice_scheduler.core.tree import QueueNode, build_tree, cell_problem
 
 #: Rises whenever equal events could give other decisions than before.
@@ -47,48 +40,11 @@ CORE_VERSION: Final = 8
 D = TypeVar("D", bound=Decision)
 
 
-class State:
+class State(Tables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
+        super().__init__(entities)
         self.policies = policies
-        self.changes: dict[str, Entity | None] = {}
         self.decided: list[Decision] = []
-
-        self.cells: Table[Cell] = Table(self.changes)
-        self.clusters: Table[Cluster] = Table(self.changes)
-        self.namespaces: Table[Namespace] = Table(self.changes)
-        self.priority_classes: Table[PriorityClass] = Table(self.changes)
-        self.queues: Table[Queue] = Table(self.changes)
-        self.pools: Table[Pool] = Table(self.changes)
-        self.nodes: Table[Node] = Table(self.changes)
-        self.unmanaged: Table[Unmanaged] = Table(self.changes)
-        self.tombstones: Table[Tombstone] = Table(self.changes)
-        self.reports: Table[Report] = Table(self.changes)
-        self.promises: Table[Promise] = Table(self.changes)
-        self.histories: Table[History] = Table(self.changes)
-        self.drains: Table[Drain] = Table(self.changes)
-        self.workloads: Table[Workload] = Table(self.changes)
-        self.pods: Table[Pod] = Table(self.changes)
-        tables: tuple[tuple[type[Entity], Table[Any]], ...] = (
-            (Cell, self.cells),
-            (Cluster, self.clusters),
-            (Namespace, self.namespaces),
-            (PriorityClass, self.priority_classes),
-            (Queue, self.queues),
-            (Pool, self.pools),
-            (Node, self.nodes),
-            (Unmanaged, self.unmanaged),
-            (Tombstone, self.tombstones),
-            (Report, self.reports),
-            (Promise, self.promises),
-            (History, self.histories),
-            (Drain, self.drains),
-            (Workload, self.workloads),
-            (Pod, self.pods),
-        )
-        self._tables: dict[str, Table[Any]] = {entity.kind: table for entity, table in tables}
-        for entity in entities:
-            self._tables[entity.kind].restore(entity)
-
         #: Something happened since the last pass that a pass could act upon.
         self.pass_due = True
         #: Something that a status shows may have changed.
@@ -101,13 +57,9 @@ class State:
 
     def clear(self) -> None:
         """Forget everything, as at the beginning of a ledger."""
-        for table in self._tables.values():
-            table.clear()
+        super().clear()
         self.namespace_by_name = {}
         self.workload_by_title = {}
-
-    def table(self, kind: str) -> Table[Any]:
-        return self._tables[kind]
 
     # ---- the cell
 
@@ -185,17 +137,7 @@ class State:
         decided, self.decided = self.decided, []
         return decided
 
-    def take_changes(self) -> dict[str, Entity | None]:
-        """What the ledger must write (or, None, delete) since this was last asked."""
-        changes = dict(self.changes)
-        self.changes.clear()
-        return changes
-
-    def pods_in(self, namespace: Namespace) -> list[Pod]:
-        where = (namespace.cluster, namespace.name)
-        return sorted(
-            (pod for pod in self.pods if (pod.cluster, pod.namespace) == where), key=lambda pod: pod.key
-        )
+    # ---- what stands under a key or name
 
     def pod(self, key: str) -> Pod:
         found = self.pods.get(key)
@@ -204,6 +146,9 @@ class State:
 
     def namespace_of(self, cluster: str, name: str) -> Namespace | None:
         return self.namespace_by_name.get((cluster, name))
+
+    def promise_for(self, claim: str) -> Promise | None:
+        return self.promises.get(f"{Promise.kind}/{claim}")
 
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
 
@@ -226,7 +171,7 @@ class State:
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
             if pod.retry_ms:
-                self._retries[key] = pod.retry_ms
+                self.retries[key] = pod.retry_ms
         elif pod.phase == "Waiting":
             self._await(pod, app)
 
@@ -236,9 +181,9 @@ class State:
         elif not pod.waits:
             return
         elif pod.retry_ms:
-            self._retries[pod.key] = pod.retry_ms
+            self.retries[pod.key] = pod.retry_ms
         elif app is None or app.offered:
-            self.offer(pod)
+            offer(self, pod)
 
     def withdraw(self, pod: Pod) -> None:
         """The opposite of `enter`: call it before changing anything of the account."""
@@ -250,7 +195,7 @@ class State:
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self._forget_eviction(pod)
-        self._retries.pop(key, None)
+        self.retries.pop(key, None)
         if pod.holds:
             self.bypassed.discard(key)
             self.assumed.pop(pod.seq, None)
@@ -261,7 +206,7 @@ class State:
             self.forest.leave(key)
             self.misdirected.discard(key)
             if len(self.promises):
-                self.break_promise(key)
+                break_promise(self, key)
 
     def _forget_eviction(self, pod: Pod) -> None:
         leaving = self.evicting[pod.evicting]
@@ -286,19 +231,13 @@ class State:
             return
         self.report_due = self.pass_due = True
         self.forest.leave(key)
-        if self._retries:
-            self._retries.pop(key, None)
+        if self.retries:
+            self.retries.pop(key, None)
         if len(self.promises):
-            self.break_promise(key)
+            break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
         self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
-
-    def drained(self, pod: Pod) -> None:
-        """A pod has ended by itself: that much its queue drains."""
-        drain = self.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
-        drain.count(self.cell.time_ms)
-        self.drains.put(drain)
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
@@ -306,65 +245,10 @@ class State:
             self.assumed.pop(before.seq, None)
         self.pods.put(after)
 
-    def offer(self, pod: Pod) -> None:
-        """Put a pod in line, unless it pauses. A workload's stand where it does; those of a replica only
-        together."""
-        key, facts = pod.key, pod.facts
-        if key in self.forest.claims or key in self._retries or pod.queue not in self.forest.leaves:
-            return
-        if len(self.promises) and self.promise_for(key) is not None:
-            return
-        workload = None
-        if pod.application:
-            workload = self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
-            app = self.application_of(pod)
-            if app is not None and pod.pod_set in app.replicated:
-                return
-        names: tuple[int | str, ...] = (pod.namespace, pod.uid)
-        priority, created_ms = facts.priority, facts.created_ms
-        if workload is not None:
-            names = (pod.namespace, workload.uid, facts.created_ms, pod.uid)
-            priority, created_ms = workload.priority, workload.in_line_ms
-        shape = self.forest.shape((self.part_of(pod),))
-        self.forest.join(
-            Claim(
-                key=key,
-                line=pod.queue,
-                priority=priority,
-                created_ms=created_ms,
-                names=names,
-                shape=shape,
-                gang=False,
-            )
-        )
-
     def capacity_changed(self) -> None:
         self.new_grounds()
         self.forest.capacity_changed()
         self.pass_due = self.report_due = self.past_due = True
-
-    def offer_retries(self) -> None:
-        """With the first tick behind its pause, what could not be admitted is in line again, and what could
-        not be evicted a victim again: by what accounts say, not by the clock, so that a worker that takes
-        over just before that tick does not hurry."""
-        for key in [key for key, retry_ms in self._pauses.items() if retry_ms <= self.cell.time_ms]:
-            del self._pauses[key]
-            workload = self.workloads.get(key)
-            if workload is not None:
-                workload.retry_ms = 0
-                self.workloads.put(workload)
-                self.touch(workload)
-        for key in [key for key, retry_ms in self._retries.items() if retry_ms <= self.cell.time_ms]:
-            pod = self.pod(key)
-            self.withdraw(pod)
-            pod.retry_ms = 0
-            self.pods.put(pod)
-            self.enter(pod)
-
-    @property
-    def paused(self) -> Iterable[str]:
-        """The keys of pods that are offered again later, because their admission failed."""
-        return (key for key in self._retries if not self.pod(key).holds)
 
     # ---- applications: several pods that are admitted together, or belong to one workload
 
@@ -390,24 +274,6 @@ class State:
         self.unheeded[workload.key] = None
         self.pass_due = self.report_due = True
 
-    def pause(self, workload: Workload, until_ms: int) -> None:
-        """It waits a little before it may have its turn again."""
-        workload.retry_ms = self._pauses[workload.key] = until_ms
-        self.workloads.put(workload)
-        self.touch(workload)
-
-    def members_of(self, workload: Workload) -> list[str]:
-        """The keys of its pods that hold or wait."""
-        app = self.applications.get(workload.place)
-        books = app.books.values() if app else ()
-        return sorted(key for book in books for key in (*book.holding, *book.waiting))
-
-    def holding_of(self, workload: Workload) -> list[Pod]:
-        """Its pods that hold and are not being taken back."""
-        app = self.applications.get(workload.place)
-        books = app.books.values() if app else ()
-        return [self.pod(key) for key in sorted(key for book in books for key in book.holding)]
-
     def forget_workload(self, workload: Workload) -> None:
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
         place = workload.place
@@ -419,15 +285,6 @@ class State:
             app.workload = None
             self.unsettled[app.key] = app
         self.pass_due = self.report_due = True
-
-    def waits_for_time(self) -> bool:
-        """Whether the mere passing of time may change what a pass decides.
-
-        Use in the past decays, but that moves turns alone, and while nothing fits nobody's turn counts.
-        """
-        if len(self.promises):
-            return True
-        return bool(self.forest.claims) and any(q.facts.minimum_run_ms for q in self.tree.values())
 
     def settle_applications(self) -> None:
         """Bring reservations and gang claims in step with accounts."""
@@ -444,92 +301,6 @@ class State:
                     self.untold[app.workload.key] = None
                 if app.free:
                     self.free[key] = app
-
-    def application_by_claim(self, claim: str) -> Application | None:
-        workload = self.workloads.get(claim)
-        if workload is not None:
-            return self.applications.get(workload.place)
-        kind, _, place = claim.partition("/")
-        if kind == "replica":
-            _, _, place = place.partition("/")
-        elif kind != "group":
-            return None
-        cluster, namespace, name = place.split("/", 2)
-        return self.applications.get((cluster, namespace, name))
-
-    def workload_of(self, claim: str) -> Workload | None:
-        """The workload that a claim is of."""
-        workload = self.workloads.get(claim)
-        pod = self.pods.get(claim)
-        if workload is None and pod is not None and pod.application:
-            return self.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
-        app = self.application_by_claim(claim) if workload is None and pod is None else None
-        return app.workload if app is not None else workload
-
-    def admitted_in(self, queue: str) -> list[Application]:
-        """The applications with something reserved in a queue."""
-        return list(self.reserving.get(queue, {}).values())
-
-    def group(self, claim: str) -> list[Pod]:
-        """The pods of a pod group, or of a replica, that wait to be admitted together."""
-        app = self.application_by_claim(claim)
-        kind, pod_set, *_ = claim.split("/", 2)
-        if app is not None and kind == "replica":
-            return app.replica(self, pod_set)
-        keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
-        return [pod for pod in map(self.pod, keys) if not pod.retry_ms]
-
-    def part_of(self, pod: Pod) -> Part:
-        return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
-
-    # ---- promises
-
-    def promise_for(self, claim: str) -> Promise | None:
-        return self.promises.get(f"{Promise.kind}/{claim}")
-
-    def promise(self, promise: Promise) -> None:
-        self.promises.put(promise)
-        self._charge_promise(promise, 1)
-        self.pass_due = True
-
-    def break_promise(self, claim: str) -> Promise | None:
-        """Give up what is held for a claim; its owner puts it back in line, or admits it."""
-        promise = self.promise_for(claim)
-        if promise is not None:
-            self._charge_promise(promise, -1)
-            self.promises.drop(promise.key)
-            self.pass_due = True
-        return promise
-
-    def give_up(self, promise: Promise) -> None:
-        """Victims did not leave in time, or somebody goes before: the claim stands in line again."""
-        self.break_promise(promise.claim)
-        pod = self.pods.get(promise.claim)
-        app = self.application_by_claim(promise.claim)
-        if pod is not None:
-            self.offer(pod)
-        elif app is not None:
-            app.settle(self)
-
-    def give_up_claim(self, claim: str) -> None:
-        promise = self.promise_for(claim)
-        if promise is not None:
-            self.give_up(promise)
-
-    def priority_of(self, claim: str) -> int:
-        workload = self.workload_of(claim)
-        if workload is not None:
-            return workload.priority
-        pods = [self.pod(claim)] if claim in self.pods else self.group(claim)
-        return max((pod.facts.priority for pod in pods), default=0)
-
-    def _charge_promise(self, promise: Promise, sign: int) -> None:
-        cost = self.promised_cost(promise)
-        self.forest.charge(promise.queue, cost, sign)
-        self.forest.charge(promise.queue, cost, -sign, leaving=True)
-
-    def promised_cost(self, promise: Promise) -> Cost:
-        return tuple(((cluster, pool, resource), amount) for cluster, pool, resource, amount in promise.cost)
 
     # ---- what is derived
 
@@ -563,8 +334,8 @@ class State:
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
-        self._retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
-        self._pauses: dict[str, int] = {}  # the same of workloads
+        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
+        self.pauses: dict[str, int] = {}  # the same of workloads
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
@@ -578,18 +349,14 @@ class State:
         for held in self.unmanaged:
             self.places.hold(held, 1)
         for promise in self.promises:
-            self._charge_promise(promise, 1)
+            charge_promise(self, promise, 1)
         for workload in self.workloads:
             if workload.seq:
                 self.releasing[workload.seq] = workload.key
             if workload.retry_ms:
-                self._pauses[workload.key] = workload.retry_ms
+                self.pauses[workload.key] = workload.retry_ms
             self.touch(workload)
         for pod in self.pods:
             self.enter(pod)
         self.settle_applications()
         self.forest.settle()
-
-
-def pod_cost(pod: Pod) -> Cost:
-    return cost_of(pod.cluster, pod.pool, tuple(pod.facts.requests.items()))

@@ -24,11 +24,12 @@ from sluice_scheduler.core.evict import hasten
 from sluice_scheduler.core.gangs import judge_gangs
 from sluice_scheduler.core.history import look_back
 from sluice_scheduler.core.observe import follow_rules, level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.offers import offer_retries
 from sluice_scheduler.core.outcome import on_outcome
 from sluice_scheduler.core.queuejobs import resume_jobs
 from sluice_scheduler.core.recovery import on_rebuild, on_sync
 from sluice_scheduler.core.report import report
-from sluice_scheduler.core.schedule import schedule
+from sluice_scheduler.core.schedule import schedule, waits_for_time
 from sluice_scheduler.core.state import State
 from sluice_scheduler.core.workloads import end_silent
 
@@ -59,13 +60,13 @@ def _react(state: State, event: Event) -> None:
             on_outcome(state, event)
         case TickEvent():
             report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
-            state.offer_retries()
+            offer_retries(state)
             level_old_graves(state)
             end_silent(state)
             resume_jobs(state)
             hasten(state)
             judge_gangs(state)
-            state.pass_due = state.pass_due or state.waits_for_time()
+            state.pass_due = state.pass_due or waits_for_time(state)
         case UnmanagedEvent():
             on_unmanaged(state, event)
         case SyncEvent():

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+from sluice_scheduler.core.accounts import Pod
 from sluice_scheduler.core.amounts import add
 from sluice_scheduler.core.applications import Application, minimum_of
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Cost, Dim
-from sluice_scheduler.core.entities import Pod
-from sluice_scheduler.core.state import State, pod_cost
+from sluice_scheduler.core.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.state import State
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ def units_of(state: State, leaf: Branch) -> list[Unit]:
             units.append(Unit(leaf, [pod], pod_cost(pod), pod.facts.priority, pod.admitted_ms))
         else:
             applications[app.claim_key] = app
-    for app in state.admitted_in(leaf.name):
+    for app in state.reserving.get(leaf.name, {}).values():
         applications[app.claim_key] = app
     for _, app in sorted(applications.items()):
         units += _of_application(state, leaf, app)

@@ -9,9 +9,12 @@ from sluice.applications import BY_HAND, WITHOUT_OPERATOR
 from sluice.decisions import Delete
 from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
 
+from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.binding import place_workload
-from sluice_scheduler.core.entities import Pod, PriorityClass, Report, Workload, identity
+from sluice_scheduler.core.entities import PriorityClass, Report, identity
 from sluice_scheduler.core.kinship import charged_to, regroup
+from sluice_scheduler.core.members import holding_of, workload_of
+from sluice_scheduler.core.promises import break_promise, give_up_claim
 from sluice_scheduler.core.queuejobs import count_end_of_job, ended
 from sluice_scheduler.core.release import put_back
 from sluice_scheduler.core.shown import JOB_REPORT
@@ -44,7 +47,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
             state.workloads.put(workload)
             return
         if not _asks_the_same(workload.facts, event.workload):
-            state.give_up_claim(workload.key)
+            give_up_claim(state, workload.key)
         state.kinship.remove(workload)
         workload.facts = ended(workload, event.workload)
         state.kinship.add(workload)
@@ -74,7 +77,7 @@ def _asks_the_same(before: WorkloadFacts, after: WorkloadFacts) -> bool:
 def workload_vanished(state: State, workload: Workload) -> None:
     if workload.facts.kind != BY_HAND:
         _leave_behind(state, workload)
-    state.break_promise(workload.key)
+    break_promise(state, workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
     for about in (workload.key, workload.key + JOB_REPORT):
@@ -104,7 +107,7 @@ def _regroup_below(state: State, workload: Workload) -> None:
 def count_end(state: State, before: Pod | None, after: Pod) -> None:
     """A pod that succeeded may not be replaced: its workload's reclaimable pods are counted by it, unless its
     kind's pods come and go. One that failed may be, and leaves its share to the one that does."""
-    workload = state.workload_of(after.key)
+    workload = workload_of(state, after.key)
     if workload is None:
         return
     if workload.facts.job is not None:
@@ -278,7 +281,7 @@ def end_silent(state: State) -> None:
         workload = state.workloads.get(key)
         if workload is None or not workload.failed_ms:
             del state.failing[key]
-        elif state.cell.time_ms - workload.failed_ms >= SILENCE_MS and not state.holding_of(workload):
+        elif state.cell.time_ms - workload.failed_ms >= SILENCE_MS and not holding_of(state, workload):
             del state.failing[key]
             _end(state, workload)
 

@@ -16,6 +16,7 @@ from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.core.reclaim import PATIENCE_MS
 from sluice_scheduler.core.report import dominant_share
+from sluice_scheduler.core.schedule import waits_for_time
 from sluice_scheduler.core.shares import SHARE_ONE
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
@@ -191,7 +192,7 @@ class Simulation:
     def _waits_for_time(self) -> bool:
         """Ticks go on while time alone may change something, and that not for ever."""
         busy = bool(self._agenda) or self.world.now_ms - self._changed_ms < self._patience_ms
-        return busy and self.cell.state.waits_for_time()
+        return busy and waits_for_time(self.cell.state)
 
     # ---- what happens
 
