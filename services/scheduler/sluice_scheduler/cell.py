@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from kafka.errors import KafkaError
 from sluice.applications import listed_as
-from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, Message, UnreadableRecordError, find_header
+from sluice.codec import DECISIONS, EVENTS, Message, UnreadableRecordError, find_header
 from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
@@ -32,6 +31,7 @@ from sluice_scheduler.core import CORE_VERSION, State, step
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.kube import Lease, LeaseError
 from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
+from sluice_scheduler.outbox import DivergenceError, Outbox, decided_in, epochs_in
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +46,6 @@ PAUSE_S: Final = 0.5
 SILENT_S: Final = 15
 #: Between two commits, at least.
 PACE_S: Final = 0.04
-
-
-class DivergenceError(Exception):
-    """A decision was published before with other bytes: never go on."""
 
 
 class Log(Protocol):
@@ -182,7 +178,7 @@ class CellOwner:
         """An epoch above every earlier one: by the Lease's resourceVersion as long as that rises."""
         cluster_uid, resource_version = await self._lease.write(self._cell, self._holder)
         known, known_uid = await self._ledger.known_epoch(self._cell)
-        last = max([*_epochs(tail), *([known] if known else [])], default=Epoch(1, 0))
+        last = max([*epochs_in(tail), *([known] if known else [])], default=Epoch(1, 0))
         same_cluster = known_uid in ("", cluster_uid)
         rises = resource_version > last.resource_version
         generation = last.generation if same_cluster and rises else last.generation + 1
@@ -202,7 +198,7 @@ class CellOwner:
 
     async def _rebuild(self, meta: Meta, cluster_uid: str, tail: list[Received], reason: str) -> Meta:
         """The ledger begins again at a REBUILD record of its own; seq goes on from what was published."""
-        next_seq = max([meta.next_seq, *(seq + 1 for seq in _decided(tail))])
+        next_seq = max([meta.next_seq, *(seq + 1 for seq in decided_in(tail))])
         topic_id = await self._log.topic_id()
         rebuild = RebuildEvent(config=self._config, next_seq=next_seq, reason=reason, **self._now())
         offset = await self._append(rebuild)
@@ -320,85 +316,3 @@ class CellOwner:
             letter = dead_letter(received, topic=topic, error=str(error))
             await self._log.append(DEAD_LETTER_PREFIX + topic, received.partition, [letter])
             return None
-
-
-class Outbox:
-    """Publishes committed decisions in order of seq; what a crash left unpublished comes first."""
-
-    def __init__(
-        self,
-        *,
-        log: Log,
-        settings: Settings,
-        cell: str,
-        published: int,
-        waiting: list[OutboxEntry],
-        tail: list[Received],
-    ) -> None:
-        self._log = log
-        self._topic = settings.decisions_topic
-        self._partition = settings.cells[cell]
-        self._cell = cell
-        self._waiting = [entry for entry in waiting if entry.seq >= published]
-        self._arrived = asyncio.Event()
-        self._in_log = _decided(tail)
-        #: Every decision below this seq is in Kafka.
-        self.published = published
-
-    def put(self, entries: list[OutboxEntry]) -> None:
-        if entries:
-            self._waiting += entries
-            self._arrived.set()
-
-    async def publish(self) -> None:
-        while True:
-            entries, self._waiting = self._waiting, []
-            if entries:
-                missing = [entry for entry in entries if not self._is_in_log(entry)]
-                if missing:
-                    messages = [self._message(entry) for entry in missing]
-                    await self._log.append(self._topic, self._partition, messages)
-                self.published = entries[-1].seq + 1
-            else:
-                self._arrived.clear()
-                await self._arrived.wait()
-
-    def _is_in_log(self, entry: OutboxEntry) -> bool:
-        """Whether it was published before the ledger could say so, or before it lost its last writes."""
-        before = self._in_log.pop(entry.seq, None)
-        if before is not None and before != entry.value:
-            metrics.DIVERGENCES.labels(self._cell).inc()
-            log.critical(
-                "divergence: decided %r, but published before was %r",
-                entry.value,
-                before,
-                extra={"cell": self._cell, "epoch": entry.epoch, "seq": entry.seq},
-            )
-            raise DivergenceError(f"cell {self._cell}, seq {entry.seq}")
-        return before is not None
-
-    def _message(self, entry: OutboxEntry) -> Message:
-        decision = DECISIONS.decode_as(entry.ce_type, entry.value)
-        return DECISIONS.encode(decision, source=f"sluice/scheduler/{self._cell}", epoch=entry.epoch)
-
-
-# What stands at the end of the decision log is not always a scheduler's, or not of this version. Readers set
-# such a record aside; a cell that could not be taken over for it would stand still as long as it is there.
-
-
-def _decided(tail: Iterable[Received]) -> dict[int, bytes | None]:
-    """The decisions that can be read, by seq."""
-    found = {}
-    for received in tail:
-        with suppress(UnreadableRecordError):
-            found[DECISIONS.decode(received.headers, received.value).seq] = received.value
-    return found
-
-
-def _epochs(tail: Iterable[Received]) -> list[Epoch]:
-    """Under which they were published."""
-    found = []
-    for received in tail:
-        with suppress(ValueError):
-            found.append(Epoch.parse(find_header(received.headers, EPOCH_HEADER) or ""))
-    return found

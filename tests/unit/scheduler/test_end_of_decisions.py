@@ -8,7 +8,7 @@ from sluice.decisions import Fence
 from sluice.kafka import Received
 from sluice.settings import Settings
 from sluice.values import Epoch
-from sluice_scheduler.cell import Outbox, _decided, _epochs
+from sluice_scheduler.outbox import Outbox, decided_in, epochs_in
 
 EPOCH = Epoch(1, 7)
 
@@ -36,8 +36,8 @@ FOREIGN = [
 @pytest.mark.parametrize("record", FOREIGN)
 def test_what_cannot_be_read_does_not_hold_up_the_rest(record: Received) -> None:
     tail = [published(4), record, published(5)]
-    assert set(_decided(tail)) == {4, 5}
-    assert _epochs(tail) == [EPOCH, EPOCH]
+    assert set(decided_in(tail)) == {4, 5}
+    assert epochs_in(tail) == [EPOCH, EPOCH]
 
 
 def test_an_outbox_begins_behind_what_cannot_be_read() -> None:
