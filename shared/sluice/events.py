@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from sluice.applications import BY_HAND, listed_as
 from sluice.values import NamespaceSelector, Resources
-from sluice.vocabulary import DEFAULT_CELL
 
 Change: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 Result: TypeAlias = Literal[
@@ -305,7 +304,11 @@ class CellConfig:
     policy: str
     core_version: int
     half_life_ms: int = 3_600_000  # of past use, where a policy looks back
-    cells: tuple[str, ...] = (DEFAULT_CELL,)  # all that the settings name
+    cells: tuple[str, ...] = ()  # all that the settings name; empty: this one alone
+
+    @property
+    def all_cells(self) -> tuple[str, ...]:
+        return self.cells or (self.cell,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,12 +88,12 @@ class State(Tables):
         if not self.begun:
             return []
         pools = (pool for pool in self.pools if pool.cluster == self.home)
-        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.cells) == self.config.cell)
+        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
         return sorted(ours, key=lambda pool: pool.name)
 
     def problem_of(self, pool: Pool) -> str:
         """Why a ResourcePool can't be used."""
-        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.cells)
+        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
 
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
@@ -340,7 +340,7 @@ class State(Tables):
         if not self.begun:
             return
         queues = (queue for queue in self.queues if queue.cluster == self.home)
-        self.tree = build_tree(queues, self.config.cell, self.config.cells)
+        self.tree = build_tree(queues, self.config.cell, self.config.all_cells)
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
