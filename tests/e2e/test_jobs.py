@@ -149,7 +149,7 @@ def test_a_workload_written_by_hand_is_admitted_and_its_pods_name_it(tenants: Te
     tenants.provide(pool(), node("n", cpu="4"), queue("a"))
     tenants.settle("a")
     workloads = Applications(tenants, "a", "Custom", stored_as="DynamicWorkload")
-    for name in ("one", "two"):
+    for name, phase in (("one", "Running"), ("two", "Pending")):
         workloads.create(
             {
                 "apiVersion": "sluice.dev/v1alpha1",
@@ -161,8 +161,7 @@ def test_a_workload_written_by_hand_is_admitted_and_its_pods_name_it(tenants: Te
                 },
             }
         )
-    eventually(lambda: workloads.phase("one") == "Running", seconds=30)
-    eventually(lambda: workloads.phase("two") == "Pending", seconds=30)
+        eventually(lambda name=name, phase=phase: workloads.phase(name) == phase, seconds=30)
     labels = {"sluice.dev/workload": "one", "sluice.dev/pod-set": "main"}
     for number in range(3):
         made(tenants.submit("a", pod(f"p{number}", labels=labels)))

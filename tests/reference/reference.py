@@ -147,7 +147,8 @@ class Reference:
 
     def _reserve(self, workload: Workload) -> None:
         for pod_set in workload.facts.pod_sets:
-            missing = minimum(workload, pod_set) - self.holding.get((workload.key, pod_set.name), 0)
+            granted = min(minimum(workload, pod_set), workload.granted.get(pod_set.name, 0))
+            missing = granted - self.holding.get((workload.key, pod_set.name), 0)
             if missing > 0:
                 pool = workload.pools[pod_set.name]
                 self._charge(workload.queue, pool, pod_set.requests, pods=missing)
