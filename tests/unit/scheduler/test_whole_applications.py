@@ -37,7 +37,7 @@ def test_an_application_whose_minimum_does_not_fit_is_not_released() -> None:
     ray(cell)
     assert not cell.is_released("ray")
     shown = cell.shown("ray")
-    assert (shown.phase, shown.why.startswith("waits for 2 cpu")) == ("Pending", True)
+    assert (shown.phase, shown.why.startswith("asks for 2 cpu")) == ("Pending", True)
     assert cell.held() == 0
 
 
