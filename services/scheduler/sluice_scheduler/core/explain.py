@@ -106,7 +106,7 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
 
 
 def _smaller_than(shape: Shape, leaf: Branch) -> Bound | None:
-    """The bound that would not let the claim in if nobody held anything, wherever it may go; of the first place."""
+    """The bound of the first place that a claim could never get under; none where one would let it in."""
     found = [
         next(
             (

@@ -144,8 +144,8 @@ def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: s
 def on_create_pod(state: State, event: OutcomeEvent) -> None:
     """A pod that could not be made is asked for anew, a little later.
 
-    If it was refused, that is a failure of the job, lest one that can have no pods holds its minimum for ever;
-    one failure, however many pods were refused at a time.
+    If it was refused, that is a failure of the job, lest one that can have no pods hold its minimum for
+    ever; one failure, however many pods were refused at a time.
     """
     workload = state.workloads.get(state.making.pop(event.seq, ""))
     if workload is None or event.result in ("Applied", "AlreadyApplied", "Gone"):
