@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from one_cell import OneCell
+from sluice.decisions import Evict
 
 
 @pytest.fixture
@@ -148,3 +149,17 @@ def test_a_namespace_that_several_queues_select_is_told_that_it_is_bound_to_none
     ]
     cell.queue("two", namespaces={})
     assert cell.sentences("Selected") == ["queue one selects namespace new"]
+
+
+def test_a_queue_that_does_not_select_a_namespace_is_not_charged_for_it(cell: OneCell) -> None:
+    cell.queue("other", limit={"cpu": "1"})
+    cell.namespace("other")
+    for name in ("r1", "r2"):
+        cell.pod(name, "team", gated=False, decision="1-1.1", phase="Running")
+    cell.pod("theirs", "other", gated=False, decision="1-1.2", phase="Running")
+    cell.namespace("team", queue="other")
+    assert cell.figures("other")["usage"] == {"default/cpu": 1000}
+    assert not any(isinstance(each, Evict) for each in cell.decisions), "a wrong label ends nobody's pods"
+    assert cell.figures("default", "resourcepool")["reserved"] == {"cpu": 3000}, "what runs is counted"
+    cell.namespace("team")
+    assert cell.figures("team")["usage"] == {"default/cpu": 2000}

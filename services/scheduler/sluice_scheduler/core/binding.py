@@ -83,6 +83,7 @@ def lost_label(state: State, namespace: Namespace) -> str:
 def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> tuple[str, str]:
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
+    Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
     A workload's pods go where it goes.
     """
     if isinstance(claimant, Pod):
@@ -91,7 +92,8 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
             return workload.queue, workload.problem
     problem = binding_problem(state, namespace)
     if problem:
-        return (namespace.queue if namespace.queue in state.tree else "", problem)
+        bound_to = state.tree.get(namespace.queue)
+        return (namespace.queue if bound_to is not None and selects(bound_to, namespace) else "", problem)
     wanted = claimant.facts.queue
     if not wanted or wanted == namespace.queue:
         return namespace.queue, ""

@@ -107,16 +107,9 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
 
 def _smaller_than(shape: Shape, leaf: Branch) -> Bound | None:
     """The bound of the first place that a claim could never get under; none where one would let it in."""
+    bounds = [room.bound for branch in leaf.bounded for room in branch.rooms]
     found = [
-        next(
-            (
-                room.bound
-                for b in leaf.bounded
-                for room in b.rooms
-                if room.bound.part(option.cost) > room.bound.amount
-            ),
-            None,
-        )
+        next((bound for bound in bounds if bound.part(option.cost) > bound.amount), None)
         for option in shape.options
     ]
     return found[0] if None not in found else None
