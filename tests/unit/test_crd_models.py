@@ -14,7 +14,6 @@ from sluice.crds import (
     parse_resource_pool,
 )
 
-
 APPLICATIONS = Path(__file__).parents[2] / "docs" / "applications.md"
 
 

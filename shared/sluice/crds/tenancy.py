@@ -145,8 +145,8 @@ class QueueSpec(Bounds):
     preemption: Literal["never", "lowerPriority"] = "never"
     """Whether a claim may push out pods of strictly lower priority inside this queue; never if absent."""
     oversubscription: Literal["allowed", "never"] = "allowed"
-    """Whether the queue may use what others leave idle: allowed if absent. With never, it gets what is guaranteed to it and no
-    more: a resource without a guarantee it does not get at all."""
+    """Whether the queue may use what others leave idle: allowed if absent. With never, it gets what is
+    guaranteed to it and no more: a resource without a guarantee it does not get at all."""
 
     @model_validator(mode="after")
     def _cell_stands_on_roots(self) -> Self:

@@ -307,11 +307,12 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert told == list(explain(simulation.cell.state, "a/w4"))
         assert told[0].startswith("workload a/w4, number 1 in its line: NoRoom: ")
         assert explain_command(["nobody"]) == 1
+        assert "no queue, pod or application nobody is known" in capsys.readouterr().err
     finally:
         server.shutdown()
 
 
-def test_a_pod_of_a_group_without_a_size_is_told_what_is_missing() -> None:
+def test_a_pod_of_a_group_is_told_what_the_group_lacks() -> None:
     cell = OneCell()
     cell.pool(cpu=4000)
     cell.queue("team")
@@ -320,3 +321,7 @@ def test_a_pod_of_a_group_without_a_size_is_told_what_is_missing() -> None:
     [told] = explain(cell.state, "team/lone")
     assert "NoGroupSize: its group PodGroup/g has no size" in told
     assert "sluice.dev/pod-group-size" in told
+    for name in ("one", "two"):
+        cell.pod(name, "team", workload="PodGroup/three", group_size=3)
+    [told] = explain(cell.state, "team/one")
+    assert told.endswith("WaitsForGroup: 2 of the 3 pods of its group PodGroup/three are there")

@@ -219,8 +219,17 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
             position=whole.position,
             eta_ms=whole.eta_ms,
         )
-    if pod.facts.group_size or not pod.application:
-        reason, sentence = "WaitsForGroup", f"its group {pod.application} is not complete"
+    return _why_alone(pod, app)
+
+
+def _why_alone(pod: Pod, app: Application | None) -> Answer:
+    """It stands in no line, and no application of its own is known."""
+    if app is None:
+        reason, sentence = "Starting", f"{pod.name} has just arrived"
+    elif pod.facts.group_size:
+        there = sum(len(book.waiting) + len(book.holding) for book in app.books.values())
+        reason = "WaitsForGroup"
+        sentence = f"{there} of the {app.group_size} pods of its group {pod.application} are there"
     elif pod.application.startswith("PodGroup/"):
         reason = "NoGroupSize"
         sentence = (
