@@ -84,7 +84,7 @@ def test_what_somebody_else_releases_is_set_back(tenants: Tenants) -> None:
     answer = made(jobs.api.merge(f"{jobs.path}/big", {"spec": {"suspend": False}}))
     assert answer["spec"]["suspend"]
     eventually(lambda: jobs.phase("big") == "Pending", seconds=30)
-    assert "waits for 8 cpu" in jobs.status("big")["reason"]
+    assert "asks for 8 cpu" in jobs.status("big")["reason"]
     assert tenants.pods("a") == []
 
 
