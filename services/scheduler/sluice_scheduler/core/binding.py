@@ -99,9 +99,10 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
         return namespace.queue, ""
     queue = state.tree.get(wanted)
     if queue is None or all(above.name != namespace.queue for above in queue.path):
+        what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
         return namespace.queue, (
-            f"the {claimant.kind} names queue {wanted}, which does not stand below {namespace.queue}, its "
-            f"namespace's: recreate the {claimant.kind} with another label sluice.dev/queue, or without"
+            f"the {what} names queue {wanted}, which does not stand below {namespace.queue}, its "
+            f"namespace's: recreate the {what} with another label sluice.dev/queue, or without"
         )
     return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
 
