@@ -84,7 +84,7 @@ def test_what_somebody_else_releases_is_set_back(tenants: Tenants) -> None:
     answer = made(jobs.api.merge(f"{jobs.path}/big", {"spec": {"suspend": False}}))
     assert answer["spec"]["suspend"]
     eventually(lambda: jobs.phase("big") == "Pending", seconds=30)
-    assert "waits for 8 cpu" in jobs.status("big")["reason"]
+    assert "asks for 8 cpu" in jobs.status("big")["reason"]
     assert tenants.pods("a") == []
 
 
@@ -192,3 +192,19 @@ def test_a_pod_group_opens_together(tenants: Tenants) -> None:
     obj["metadata"].update(group)
     made(tenants.submit("a", obj))
     eventually(lambda: set(tenants.phases("a").values()) == {"Running"}, seconds=30)
+
+
+def test_one_that_ignores_disruptions_outlives_that_pods_of_it_are_taken_back(tenants: Tenants) -> None:
+    tenants.provide(pool(), node("n", cpu="4"), queue("a"), queue("b"))
+    tenants.settle("a", "b")
+    mine, theirs = jobs_of(tenants, "a"), jobs_of(tenants, "b")
+    patient = job("patient", parallelism=4, completions=4, run_for="10m")
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    patient["spec"] |= {"backoffLimit": 0, "podFailurePolicy": {"rules": [ignored]}}
+    mine.create(patient)
+    eventually(lambda: mine.phase("patient") == "Running", seconds=30)
+    theirs.create(job("other", parallelism=2, completions=2, run_for="2s"))
+    eventually(lambda: ended(theirs.get("other")), seconds=60)
+    eventually(lambda: mine.get("patient")["status"].get("terminating") == 0, seconds=30)
+    assert not ended(mine.get("patient"))
+    assert mine.shown("patient")["status"]["podSets"][0]["reclaimed"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,8 @@ def test_on_few_nodes_drf_shares_openb_more_evenly_than_fifo() -> None:
     told = "\n".join(table(list(found.values())))
     for column in ("wait mean", "p50", "p99", "contended", "Jain", "reclaims", "mean share", "mean use"):
         assert column in told
+    plug_ins = [replace(outcome, policy=f"{outcome.policy}-of-somebody") for outcome in found.values()]
+    assert len({len(line) for line in table(plug_ins)[:4]}) == 1, "columns stand under their heads"
 
 
 def compared(scenario: Scenario) -> dict[str, Outcome]:

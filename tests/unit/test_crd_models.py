@@ -1,8 +1,11 @@
 """Stored objects become specs, or an error that names the object, the field and the remedy."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from sluice.crds import (
     CrdError,
     parse_dynamic_workload,
@@ -10,6 +13,8 @@ from sluice.crds import (
     parse_queue_job,
     parse_resource_pool,
 )
+
+APPLICATIONS = Path(__file__).parents[2] / "docs" / "applications.md"
 
 
 def queue(**spec: Any) -> dict[str, Any]:
@@ -142,3 +147,12 @@ def test_queue_jobs() -> None:
         parse_queue_job({"spec": {}})
     with pytest.raises(CrdError, match="minAvailable must not exceed replicas"):
         parse_queue_job({"spec": {"template": {}, "minAvailable": 2}})
+
+
+def test_the_documented_manifests_are_valid_and_belong_together() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", APPLICATIONS.read_text(), re.DOTALL)
+    manifests = {obj["kind"]: obj for block in blocks for obj in yaml.safe_load_all(block)}
+    assert parse_queue_job(manifests["QueueJob"]).min_available == 2
+    workload, labels = manifests["DynamicWorkload"], manifests["Pod"]["metadata"]["labels"]
+    assert labels["sluice.dev/workload"] == workload["metadata"]["name"]
+    assert labels["sluice.dev/pod-set"] in {each.name for each in parse_dynamic_workload(workload).pod_sets}

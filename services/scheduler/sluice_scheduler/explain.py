@@ -41,7 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     told = [line for state in states for line in explain(state, name)]
     if not told:
-        print(f"sluice explain: no queue, pod or application {name} is known", file=sys.stderr)
+        print(
+            f"sluice explain: no queue, pod or application {name} is known; what could not be read is in "
+            "`sluice audit dead-letters`",
+            file=sys.stderr,
+        )
         return 1
     print("\n".join(told))
     return 0

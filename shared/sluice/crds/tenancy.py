@@ -86,7 +86,7 @@ class Reclaim(Model):
     """How pods of this queue are taken back when what they hold is owed to other queues."""
 
     enabled: bool = True
-    """Whether they may be taken back at all."""
+    """Whether they may be taken back at all; true if absent."""
     grace_seconds: Seconds = 0
     """How long an asked-for eviction may be held up, by a disruption budget for example, before the pod is
     deleted."""
@@ -124,7 +124,8 @@ class QueueSpec(Bounds):
     parent: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     """The queue above; absent on a root queue."""
     weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Entitles to a share in proportion to the siblings' weights. Whole numbers, so that shares are exact."""
+    """Entitles to a share in proportion to the siblings' weights; 1 if absent. Whole numbers, so that shares
+    are exact."""
     pools: Annotated[dict[str, Bounds], Field(max_length=POOLS_MAX)] = {}
     """Bounds by ResourcePool. A percentage here replaces the general one in that pool; a quantity here holds
     beside the general one."""
@@ -132,20 +133,20 @@ class QueueSpec(Bounds):
     """Namespaces bound to this queue. The actuator labels them; an administrator's label counts only for what
     is selected here or by a queue above."""
     acl: AccessList = AccessList()
-    """Who may use the queue and those below it."""
+    """Who may use the queue and those below it. Kept for later: nobody is refused by it yet."""
     policy: Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)] | None = None
     """The policy that orders what waits in and below this queue: drf, fifo, priority, usage-drf or the name
     of a plug-in. Absent: the parent's, at a root the cell's."""
     ordering: Literal["strictFifo", "bestEffortFifo"] = "bestEffortFifo"
     """Whether a claim that does not fit holds up those behind it (strictFifo) or is passed by them
-    (bestEffortFifo)."""
+    (bestEffortFifo, also if absent)."""
     reclaim: Reclaim = Reclaim()
     """How pods are taken back from this queue for others."""
     preemption: Literal["never", "lowerPriority"] = "never"
-    """Whether a claim may push out pods of strictly lower priority inside this queue."""
+    """Whether a claim may push out pods of strictly lower priority inside this queue; never if absent."""
     oversubscription: Literal["allowed", "never"] = "allowed"
-    """Whether the queue may use what others leave idle. With never, it gets what is guaranteed to it and no
-    more: a resource without a guarantee it does not get at all."""
+    """Whether the queue may use what others leave idle: allowed if absent. With never, it gets what is
+    guaranteed to it and no more: a resource without a guarantee it does not get at all."""
 
     @model_validator(mode="after")
     def _cell_stands_on_roots(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from one_cell import OneCell
+from sluice.decisions import Evict
 
 
 @pytest.fixture
@@ -113,3 +114,52 @@ def test_another_cells_binding_is_not_ours_to_judge(cell: OneCell) -> None:
     cell.queue("ours", namespaces={"names": ["far"]})
     assert not cell.sentences("BindingDoesNotCount")
     assert not any("namespace far" in sentence for sentence in cell.sentences("Selected"))
+
+
+def test_a_namespace_that_is_named_in_vain_is_told_to_who_names_it(cell: OneCell) -> None:
+    cell.queue("rival", namespaces={"names": ["team", "nowhere", "plain"]})
+    cell.namespace("plain", queue="", managed=False)
+    assert cell.complaints("rival")["ResolvedRefs"].split("; ") == [
+        "spec.namespaces: there is no namespace nowhere: create it, or take it out",
+        "spec.namespaces: namespace plain is not managed, so its pods pass by the queue: label it "
+        "sluice.dev/managed=true, or take it out",
+        "spec.namespaces: namespace team is bound to queue team: take it out of one of the two Queues",
+    ]
+    assert not cell.complaints("team")
+    cell.namespace("nowhere", queue="rival")
+    cell.namespace("plain", queue="rival")
+    cell.queue("team", namespaces={})
+    cell.namespace("team", queue="rival")
+    assert not cell.complaints("rival")
+
+
+def test_a_namespace_that_is_bound_below_who_names_it_is_well_bound(cell: OneCell) -> None:
+    cell.queue("above", namespaces={"names": ["team"]})
+    cell.queue("team", parent="above")
+    assert not cell.complaints("above")
+
+
+def test_a_namespace_that_several_queues_select_is_told_that_it_is_bound_to_none(cell: OneCell) -> None:
+    cell.queue("one", namespaces={"names": ["new"]})
+    cell.queue("two", namespaces={"names": ["new"]})
+    cell.namespace("new", queue="")
+    assert cell.sentences("BindingDoesNotCount") == [
+        "queues one, two all select namespace new, so it is bound to none of them: take it out of all but "
+        "one, or label it sluice.dev/queue=NAME"
+    ]
+    cell.queue("two", namespaces={})
+    assert cell.sentences("Selected") == ["queue one selects namespace new"]
+
+
+def test_a_queue_that_does_not_select_a_namespace_is_not_charged_for_it(cell: OneCell) -> None:
+    cell.queue("other", limit={"cpu": "1"})
+    cell.namespace("other")
+    for name in ("r1", "r2"):
+        cell.pod(name, "team", gated=False, decision="1-1.1", phase="Running")
+    cell.pod("theirs", "other", gated=False, decision="1-1.2", phase="Running")
+    cell.namespace("team", queue="other")
+    assert cell.figures("other")["usage"] == {"default/cpu": 1000}
+    assert not any(isinstance(each, Evict) for each in cell.decisions), "a wrong label ends nobody's pods"
+    assert cell.figures("default", "resourcepool")["reserved"] == {"cpu": 3000}, "what runs is counted"
+    cell.namespace("team")
+    assert cell.figures("team")["usage"] == {"default/cpu": 2000}

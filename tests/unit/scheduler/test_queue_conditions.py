@@ -17,6 +17,8 @@ def cell() -> OneCell:
 
 
 def test_a_guarantee_that_the_parent_does_not_have_is_refused_with_the_remedy(cell: OneCell) -> None:
+    for name in ("parent", "child", "below", "modest"):
+        cell.namespace(name)
     cell.queue("parent")
     cell.queue("child", parent="parent", guaranteed={"cpu": "5"})
     cell.queue("below", parent="child")
@@ -120,3 +122,13 @@ def test_pools_that_overlap_are_told_which_nodes_another_has(cell: OneCell) -> N
     cell.tell(NodeEvent, "node-default", node=NodeFacts(allocatable={"cpu": 8000}))
     assert not cell.complaints("every", "resourcepool")
     assert cell.figures("every", "resourcepool")["nodes"] == 1
+
+
+def test_a_bound_on_what_no_pool_has_is_told(cell: OneCell) -> None:
+    cell.namespace("team")
+    cell.queue("team", limit={"gpu": "2", "cpu": "4"})
+    assert cell.complaints("team")["ResolvedRefs"] == (
+        "a bound is set on gpu, which no pool has: write one of cpu, or add nodes with it"
+    )
+    cell.queue("team", limit={"cpu": "4"})
+    assert not cell.complaints("team")

@@ -8,6 +8,7 @@ from typing import Any
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import CreatePod, Evict, ReportJob
 from sluice.events import JobFacts
+from sluice_scheduler.explain import explain
 from sluice_scheduler.simulator.cell import outcome
 
 
@@ -180,3 +181,41 @@ def test_a_pod_that_could_not_be_made_is_asked_for_again() -> None:
     assert made(cell) == ["job-0-0"]
     cell.pass_seconds(1)
     assert made(cell) == ["job-0-0", "job-0-1"]
+
+
+def test_pods_that_are_refused_are_told_of_and_fail_the_job_in_the_end() -> None:
+    cell = Applications()
+    cell.carry_out_nothing = True
+    job(cell, replicas=2, completions=2, least=2, backoff_limit=1)
+    cell.application("job", released=True)
+    refuse(cell, "422 spec.containers[0].name: Main_X")
+    report = shown(cell)
+    assert (report.phase, report.failed) == ("Running", 1), "one failure, though two pods were refused"
+    [ready] = [each for each in report.conditions if each.type == "Ready"]
+    assert ready.message == "a pod of it could not be made: 422 spec.containers[0].name: Main_X"
+    [told] = explain(cell.cell.state, "team/job")
+    assert told.endswith(f"PodRefused: {ready.message}")
+    cell.pass_seconds(2)
+    refuse(cell, "422 Main_X")
+    report = shown(cell)
+    assert (report.phase, report.failed) == ("Failed", 2)
+    assert not cell.cell.state.forest.root.usage, "it holds nothing any more"
+
+
+def test_a_refusal_is_forgotten_when_a_pod_is_there() -> None:
+    cell = Applications()
+    cell.carry_out_nothing = True
+    job(cell, replicas=1, completions=1)
+    cell.application("job", released=True)
+    refuse(cell, "403 exceeded quota")
+    assert shown(cell).conditions[0].message == "a pod of it could not be made: 403 exceeded quota"
+    cell.carry_out_nothing = False
+    cell.pass_seconds(3)
+    cell.carry_out()
+    assert all(each.message == "" for each in shown(cell).conditions)
+
+
+def refuse(cell: Applications, message: str) -> None:
+    making = cell.cell.state.making
+    asked = [each for each in cell.decisions if isinstance(each, CreatePod) and each.seq in making]
+    cell.cell.feed([replace(outcome(each, 0), result="Rejected", message=message) for each in asked])

@@ -37,7 +37,7 @@ def test_an_application_whose_minimum_does_not_fit_is_not_released() -> None:
     ray(cell)
     assert not cell.is_released("ray")
     shown = cell.shown("ray")
-    assert (shown.phase, shown.why.startswith("waits for 2 cpu")) == ("Pending", True)
+    assert (shown.phase, shown.why.startswith("asks for 2 cpu")) == ("Pending", True)
     assert cell.held() == 0
 
 
@@ -576,3 +576,11 @@ def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
     for name in place:
         cell.application(name, generation=3)
     assert [cell.shown(name).position for name in place] == [1, 2, 3]
+
+
+def test_one_that_names_a_queue_elsewhere_is_told_so_by_its_own_kind() -> None:
+    cell = Applications("team", "other")
+    cell.application("etl", pod_set("main", 1, 1, 1), kind="SparkApplication", queue="other")
+    why = cell.shown("etl").why
+    assert why.startswith("the SparkApplication names queue other, which does not stand below team")
+    assert "recreate the SparkApplication with another label" in why

@@ -65,6 +65,7 @@ class JobRecord:
     in_a_row: int = 0
     resume_ms: int = 0  # no new pod before
     asked_for: dict[str, tuple[int, int]] = field(default_factory=dict)  # unseen pods → index, decision
+    refusal: str = ""  # why its pods can't be made, until one is there
     outcome: Literal["", "Finished", "Failed"] = ""
     why: str = ""
     start_ms: int = 0

@@ -41,6 +41,33 @@ def binding_problem(state: State, namespace: Namespace) -> str:
     return ""
 
 
+def named_in_vain(state: State, queue: QueueNode) -> list[str]:
+    """Why namespaces that a queue names are not bound to it, or below it."""
+    return [
+        problem
+        for name in sorted(queue.facts.namespaces.names)
+        if (problem := _why_not_bound(state, queue, name))
+    ]
+
+
+def _why_not_bound(state: State, queue: QueueNode, name: str) -> str:
+    found = [n for cluster in state.clusters if (n := state.namespace_of(cluster.name, name))]
+    if not found:
+        return f"there is no namespace {name}: create it, or take it out"
+    for namespace in found:
+        bound_to = state.tree.get(namespace.queue)
+        if not namespace.queue and not namespace.managed:
+            return (
+                f"namespace {name} is not managed, so its pods pass by the queue: label it "
+                "sluice.dev/managed=true, or take it out"
+            )
+        if namespace.queue and (bound_to is None or queue not in bound_to.path):
+            return (
+                f"namespace {name} is bound to queue {namespace.queue}: take it out of one of the two Queues"
+            )
+    return ""
+
+
 def lost_label(state: State, namespace: Namespace) -> str:
     """Why pods of a namespace with a binding that counts come without a gate; empty if they don't."""
     queue = state.tree.get(namespace.queue)
@@ -56,6 +83,7 @@ def lost_label(state: State, namespace: Namespace) -> str:
 def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> tuple[str, str]:
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
+    Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
     A workload's pods go where it goes.
     """
     if isinstance(claimant, Pod):
@@ -64,15 +92,17 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
             return workload.queue, workload.problem
     problem = binding_problem(state, namespace)
     if problem:
-        return (namespace.queue if namespace.queue in state.tree else "", problem)
+        bound_to = state.tree.get(namespace.queue)
+        return (namespace.queue if bound_to is not None and selects(bound_to, namespace) else "", problem)
     wanted = claimant.facts.queue
     if not wanted or wanted == namespace.queue:
         return namespace.queue, ""
     queue = state.tree.get(wanted)
     if queue is None or all(above.name != namespace.queue for above in queue.path):
+        what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
         return namespace.queue, (
-            f"the {claimant.kind} names queue {wanted}, which does not stand below {namespace.queue}, its "
-            f"namespace's: recreate the {claimant.kind} with another label sluice.dev/queue, or without"
+            f"the {what} names queue {wanted}, which does not stand below {namespace.queue}, its "
+            f"namespace's: recreate the {what} with another label sluice.dev/queue, or without"
         )
     return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
 
@@ -100,7 +130,9 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
         )
         namespace.labelling, namespace.labelling_seq = wanted, decision.seq
         state.namespaces.put(namespace)
-    problem = binding_problem(state, namespace) if namespace.queue and wanted == namespace.queue else ""
+    problem = ""
+    if wanted == namespace.queue:
+        problem = binding_problem(state, namespace) if wanted else _undecided(state, namespace)
     _notice(state, namespace, "BindingDoesNotCount", problem)
 
 
@@ -135,13 +167,29 @@ def _wanted_binding(state: State, namespace: Namespace) -> str:
     """
     if namespace.queue and not binding_problem(state, namespace):
         return namespace.queue
+    lowest = _lowest_selecting(state, namespace)
+    return lowest[0] if len(lowest) == 1 else namespace.queue
+
+
+def _undecided(state: State, namespace: Namespace) -> str:
+    """That several queues select a namespace, so that it is bound to none; empty if they do not."""
+    lowest = _lowest_selecting(state, namespace)
+    if len(lowest) < 2:
+        return ""
+    return (
+        f"queues {', '.join(lowest)} all select namespace {namespace.name}, so it is bound to none of them: "
+        "take it out of all but one, or label it sluice.dev/queue=NAME"
+    )
+
+
+def _lowest_selecting(state: State, namespace: Namespace) -> list[str]:
+    """The queues that select a namespace and have none below them that does."""
     selecting = [
         queue
         for name, queue in sorted(state.tree.items())
         if queue.usable and queue.facts.namespaces.selects(namespace.name, namespace.labels)
     ]
-    lowest = [q for q in selecting if not any(q in other.path[1:] for other in selecting)]
-    return lowest[0].name if len(lowest) == 1 else namespace.queue
+    return [q.name for q in selecting if not any(q in other.path[1:] for other in selecting)]
 
 
 def bind_namespaces(state: State) -> None:

@@ -13,7 +13,7 @@ from sluice.quantities import format_amount
 from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.applications import Application
 from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim, Shape, pod_cost
+from sluice_scheduler.core.claims import Claim, Option, Shape, pod_cost
 from sluice_scheduler.core.entities import Drain
 from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.members import workload_of
@@ -24,6 +24,8 @@ from sluice_scheduler.core.state import State
 #: From fewer ends nothing is estimated.
 DRAIN_MIN: Final = 3
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
+#: Of what no pod's end lets in nothing is estimated.
+NEVER_FITS: Final = frozenset({"NoPool", "NoSuchResource", "TooLarge"})
 STILL_LEAVING: Final = "it was taken back, and its pods are still leaving"
 
 
@@ -64,7 +66,7 @@ def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
     before = [other for other in leaf.line if other.place < claim.place]
     position = 1 + len(before)
     reason, sentence = why_short(state, leaf, claim)
-    if reason == "NoPool":
+    if reason in NEVER_FITS:
         return Answer(reason=reason, sentence=sentence, position=position)
     bound = state.forest.short_of(leaf, claim.shape.options[0])
     if leaf.line.strict and before:
@@ -92,12 +94,34 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
             "NoSuchResource",
             f"pool {bound.dims[0][1]} has no {resource}: take it out, or add nodes with it",
         )
+    whole = _smaller_than(claim.shape, leaf)
+    if whole is not None:
+        return "TooLarge", _too_large(option, whole)
     asked = format_amount(resource, bound.part(option.cost))
     may_push = "; it lost pods before and takes none from others now" if is_barred(state, claim) else ""
     return (
         "NoRoom" if bound.name.startswith("pool ") else "OverLimit",
         f"waits for {asked} {resource} under {bound.name}{may_push}",
     )
+
+
+def _smaller_than(shape: Shape, leaf: Branch) -> Bound | None:
+    """The bound of the first place that a claim could never get under; none where one would let it in."""
+    bounds = [room.bound for branch in leaf.bounded for room in branch.rooms]
+    found = [
+        next((bound for bound in bounds if bound.part(option.cost) > bound.amount), None)
+        for option in shape.options
+    ]
+    return found[0] if None not in found else None
+
+
+def _too_large(option: Option, bound: Bound) -> str:
+    resource = bound.dims[0][2]
+    asks = f"asks for {format_amount(resource, bound.part(option.cost))} {resource} at once, more than"
+    if bound.name.startswith("pool "):
+        there_is = format_amount(resource, max(0, bound.amount))
+        return f"{asks} {bound.name}, {there_is} in all: ask for less, or add nodes"
+    return f"{asks} {bound.name}: ask for less, or raise that"
 
 
 def _standing(leaf: Branch, bound: Bound, fair: FairFigures) -> str:
@@ -161,6 +185,8 @@ def _why_promised(state: State) -> Answer:
 def _why_workload(state: State, workload: Workload) -> Answer:
     if workload.facts.finished:
         return Answer(reason="Finished", sentence=f"{workload.name} has ended")
+    if workload.admitted and workload.job.refusal:
+        return Answer(reason="PodRefused", sentence=workload.job.refusal)
     if workload.admitted:
         return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}")
     if workload.seq in state.evicting:
@@ -193,8 +219,23 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
             position=whole.position,
             eta_ms=whole.eta_ms,
         )
-    if pod.facts.group_size or not pod.application:
-        reason, sentence = "WaitsForGroup", f"its group {pod.application} is not complete"
+    return _why_alone(pod, app)
+
+
+def _why_alone(pod: Pod, app: Application | None) -> Answer:
+    """It stands in no line, and no application of its own is known."""
+    if app is None:
+        reason, sentence = "Starting", f"{pod.name} has just arrived"
+    elif pod.facts.group_size:
+        there = sum(len(book.waiting) + len(book.holding) for book in app.books.values())
+        reason = "WaitsForGroup"
+        sentence = f"{there} of the {app.group_size} pods of its group {pod.application} are there"
+    elif pod.application.startswith("PodGroup/"):
+        reason = "NoGroupSize"
+        sentence = (
+            f"its group {pod.application} has no size: create its pods anew with the annotation "
+            "sluice.dev/pod-group-size"
+        )
     else:
         reason = "NoWorkload"
         sentence = (
@@ -238,7 +279,9 @@ class Lines:
             line = sorted(self._state.forest.leaves[claim.line].line, key=lambda each: each.place)
             self._positions[claim.line] = {each.key: at for at, each in enumerate(line, start=1)}
         position = self._positions[claim.line][claim.key]
-        return Standing(position=position, eta_ms=_eta(self._state, claim.line, position))
+        reason, _ = why_short(self._state, self._state.forest.leaves[claim.line], claim)
+        eta_ms = None if reason in NEVER_FITS else _eta(self._state, claim.line, position)
+        return Standing(position=position, eta_ms=eta_ms)
 
 
 def waiting(state: State, queue: str) -> list[str]:

@@ -246,6 +246,7 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
     if state.namespace_of(namespace.cluster, namespace.name) is namespace:
         del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    state.report_due = True
 
 
 def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: str) -> None:

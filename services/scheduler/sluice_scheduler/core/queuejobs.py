@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from sluice.decisions import CreatePod
-from sluice.events import OutcomeEvent, WorkloadFacts
+from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
 
 from sluice_scheduler.core.accounts import Pod, Workload
 from sluice_scheduler.core.evict import evict_pod
@@ -104,6 +104,7 @@ def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
+    job.refusal = ""
     if attempt.isdecimal():
         job.attempts = {**job.attempts, index: max(job.attempts.get(index, 0), int(attempt) + 1)}
     state.workloads.put(workload)
@@ -117,13 +118,9 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
     if pod.facts.phase == "Succeeded":
         job.done, job.in_a_row = tuple(sorted({*job.done, index_of(pod)})), 0
     elif not pod.evicting and not pod.facts.deleting:
-        job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
-        pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
-        job.resume_ms = state.cell.time_ms + pause_ms
         failed = f"pod {pod.name} failed"
-        if job.failures > limits.backoff_limit:
-            _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
-        elif (
+        _count_failure(state, workload, limits, failed)
+        if (
             limits.restart_limit is not None
             and job.attempts.get(str(index_of(pod)), 1) > limits.restart_limit
         ):
@@ -135,14 +132,31 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
     state.touch(workload)
 
 
+def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:
+    job = workload.job
+    job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
+    pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
+    job.resume_ms = state.cell.time_ms + pause_ms
+    if job.failures > limits.backoff_limit:
+        _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
+
+
 def on_create_pod(state: State, event: OutcomeEvent) -> None:
-    """A pod that could not be made is asked for anew, a little later."""
+    """A pod that could not be made is asked for anew, a little later.
+
+    If it was refused, that is a failure of the job, lest one that can have no pods hold its minimum for
+    ever; one failure, however many pods were refused at a time.
+    """
     workload = state.workloads.get(state.making.pop(event.seq, ""))
     if workload is None or event.result in ("Applied", "AlreadyApplied", "Gone"):
         return
-    asked = workload.job.asked_for
-    workload.job.asked_for = {name: (index, seq) for name, (index, seq) in asked.items() if seq != event.seq}
-    workload.job.resume_ms = state.cell.time_ms + RETRY_MS
+    job, limits = workload.job, workload.facts.job
+    job.asked_for = {name: (index, seq) for name, (index, seq) in job.asked_for.items() if seq != event.seq}
+    if event.result != "Rejected" or limits is None:
+        job.resume_ms = state.cell.time_ms + RETRY_MS
+    elif job.resume_ms <= state.cell.time_ms:
+        job.refusal = f"a pod of it could not be made: {event.message}"
+        _count_failure(state, workload, limits, job.refusal)
     state.workloads.put(workload)
     state.touch(workload)
 

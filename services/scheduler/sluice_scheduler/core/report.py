@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any, Final
 
 from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
+from sluice.events import QueueFacts
 from sluice.values import Resources
 
 from sluice_scheduler.core.accounts import Pod
 from sluice_scheduler.core.amounts import add
-from sluice_scheduler.core.binding import lost_label
+from sluice_scheduler.core.binding import lost_label, named_in_vain
 from sluice_scheduler.core.claims import Dim
 from sluice_scheduler.core.conditions import condition, since
 from sluice_scheduler.core.entities import Pool, Queue, Report
@@ -161,7 +162,24 @@ def _unresolved(state: State, node: QueueNode) -> str:
         "it, or take it out"
         for pool in sorted(named - pools)
     ]
+    there = {resource for _, _, resource in state.forest.capacity}
+    missing = sorted(_bounded(facts) - there) if there else []
+    found += [
+        f"a bound is set on {resource}, which no pool has: write one of {', '.join(sorted(there))}, or add "
+        "nodes with it"
+        for resource in missing
+    ]
+    in_vain = named_in_vain(state, node)
+    found += [f"spec.namespaces: {problem}" for problem in in_vain[:NAMED]]
+    if len(in_vain) > NAMED:
+        found.append(f"and {len(in_vain) - NAMED} more namespaces")
     return "; ".join(found)
+
+
+def _bounded(facts: QueueFacts) -> set[str]:
+    """The resources that a Queue's guarantees and limits name."""
+    by_pool = [*facts.guaranteed_by_pool.values(), *facts.limit_by_pool.values()]
+    return {resource for amounts in (facts.guaranteed, facts.limit, *by_pool) for resource in amounts}
 
 
 def _bypassed(state: State, pods: list[Pod]) -> str:

@@ -187,7 +187,7 @@ def _report_job(state: State, workload: Workload) -> None:
     conditions = since(
         last,
         (
-            condition(state, "Ready", good=True, problem=workload.problem),
+            condition(state, "Ready", good=True, problem=workload.problem or job.refusal),
             condition(state, "Failed", good=False, problem=failed),
         ),
     )

@@ -62,12 +62,13 @@ def _play(scenario: Scenario, policies: Mapping[str, Policy], name: str) -> Outc
 def table(outcomes: list[Outcome]) -> list[str]:
     """Waits of all pods; all the rest is of the time in which some pod waited."""
     head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'contended':>10} {'Jain':>7} {'reclaims':>9}"
-    lines = [f"{'policy':<12} {head}"]
+    width = _width(outcomes)
+    lines = [f"{'policy':<{width}} {head}"]
     for outcome in outcomes:
         result = outcome.result
         waits = result.wait_quantiles_ms
         lines.append(
-            f"{outcome.policy:<12} {result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
+            f"{outcome.policy:<{width}} {result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
             f"{waits['p99'] / 1000:>9.0f}s {result.contended_ms / 1000:>9.0f}s {result.evenness:>7.3f} "
             f"{result.summary['reclaims']:>9}"
         )
@@ -77,9 +78,15 @@ def table(outcomes: list[Outcome]) -> list[str]:
     return lines + _block("mean use while pods wait", uses, outcomes, ".1%")
 
 
+def _width(outcomes: list[Outcome]) -> int:
+    """Of a column: a plug-in's name may be long."""
+    return max(12, *(len(outcome.policy) for outcome in outcomes))
+
+
 def _block(title: str, columns: list[dict[str, float]], outcomes: list[Outcome], form: str) -> list[str]:
-    lines = ["", f"{title:<24} " + " ".join(f"{outcome.policy:>12}" for outcome in outcomes)]
+    width = _width(outcomes)
+    lines = ["", f"{title:<24} " + " ".join(f"{outcome.policy:>{width}}" for outcome in outcomes)]
     for name in dict.fromkeys(name for column in columns for name in column):
-        found = " ".join(f"{column.get(name, 0.0):>12{form}}" for column in columns)
+        found = " ".join(f"{column.get(name, 0.0):>{width}{form}}" for column in columns)
         lines.append(f"{name:<24} {found}")
     return lines
