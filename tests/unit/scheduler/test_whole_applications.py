@@ -453,7 +453,7 @@ def test_where_it_stands_in_line_goes_along_with_what_is_written_and_is_no_reaso
     assert [each.name[:13] for each in cell.decisions[written:] if isinstance(each, ReportWorkload)] == [
         "raycluster-r1"
     ]
-    cell.application("r2", generation=7)
+    cell.application("r2", pod_set("head", 3, 2, 3))
     assert cell.shown("r2").position == 1
 
 
@@ -465,7 +465,7 @@ def test_its_estimate_is_that_of_its_queue() -> None:
     for number in range(5):
         cell.become("Succeeded", f"p{number}")
         cell.pass_seconds(10)
-    cell.application("second", generation=2)
+    cell.application("second", pod_set("head", 2, 1, 2))
     shown = cell.shown("second")
     assert shown.position == 1
     assert shown.eta_ms is not None
@@ -570,11 +570,11 @@ def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
     cell.tell(PriorityClassEvent, "lowest", value=-20, global_default=True)
     cell.tell(PriorityClassEvent, "other", value=50, global_default=True)
     for name in place:
-        cell.application(name, generation=2)
+        cell.application(name, pod_set("head", 2, 1, 2))
     assert [cell.shown(name).position for name in place] == [3, 1, 2]
     cell.tell(PriorityClassEvent, "lowest", change="DELETED", value=-20, global_default=True)
     for name in place:
-        cell.application(name, generation=3)
+        cell.application(name, pod_set("head", 3, 1, 3))
     assert [cell.shown(name).position for name in place] == [1, 2, 3]
 
 
@@ -584,3 +584,20 @@ def test_one_that_names_a_queue_elsewhere_is_told_so_by_its_own_kind() -> None:
     why = cell.shown("etl").why
     assert why.startswith("the SparkApplication names queue other, which does not stand below team")
     assert "recreate the SparkApplication with another label" in why
+
+
+def test_its_conditions_say_of_what_kind_it_is_that_it_waits_for() -> None:
+    cell = Applications(cpu=1000)
+    cell.application("runs", pod_set("head", 1, 1, 1), generation=4)
+    cell.application("waits", pod_set("head", 1, 1, 1))
+    cell.application("large", pod_set("head", 2, 2, 2))
+    reasons = {name: why_not_admitted(cell.shown(name)) for name in ("runs", "waits", "large")}
+    assert reasons == {"runs": "AsExpected", "waits": "NoRoom", "large": "TooLarge"}
+    cell.application("waits", finished=True)
+    assert why_not_admitted(cell.shown("waits")) == "Ended"
+    assert cell.shown("runs").generation == 1, "of the DynamicWorkload, not of its application"
+
+
+def why_not_admitted(shown: ReportWorkload) -> str:
+    """The reason of its condition Admitted."""
+    return next(each.reason for each in shown.conditions if each.type == "Admitted")

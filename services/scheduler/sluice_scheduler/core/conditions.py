@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from sluice_scheduler.core.state import State
 
 
-def condition(state: State, kind: str, *, good: bool, problem: str) -> Condition:
-    """A condition that is `good` while there is no problem, and tells the problem otherwise."""
+def condition(state: State, kind: str, *, good: bool, problem: str, reason: str = "Problem") -> Condition:
+    """A condition that is `good` while there is no problem, and tells the problem otherwise, and of what kind
+    it is."""
     return Condition(
         type=kind,
         status="True" if good is not bool(problem) else "False",
-        reason="Problem" if problem else "AsExpected",
+        reason=reason if problem else "AsExpected",
         message=problem,
         since_ms=state.cell.time_ms,
     )

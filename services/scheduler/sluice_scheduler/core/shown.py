@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from sluice.applications import BY_HAND
 from sluice.decisions import (
@@ -31,11 +31,18 @@ from sluice_scheduler.core.state import State
 
 #: Beside the report of what shows a QueueJob, that of the job itself.
 JOB_REPORT: Final = "/job"
+#: Of what is made once and never changed.
+_GENERATION: Final = 1
 #: Of an object's name in the name of another.
 _NAME_MAX: Final = 200
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
 WAITING_TOLD_MAX: Final = 20
+
+
+#: A reason, and in words; both are empty for what waits for nothing.
+Why: TypeAlias = tuple[str, str]
+NOT_WAITING: Final[Why] = ("", "")
 
 
 def show(state: State) -> None:
@@ -126,21 +133,33 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
         return
     last = state.reports.get(f"{Report.kind}/{workload.key}")
     sets = tuple(_granted(state, workload, app))
-    why = _why(state, workload, app)
+    reason, why = _why(state, workload, app)
     granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
     phase = _phase(state, workload, app)
-    ended = "its application has ended" if workload.facts.finished else ""
+    if workload.facts.finished:
+        missing, why_not = "Ended", "its application has ended"
+    else:
+        missing, why_not = reason, why
+    generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
     conditions = since(
         last,
         (
             condition(state, "Ready", good=True, problem=workload.problem),
-            condition(state, "Admitted", good=True, problem="" if workload.admitted else why or ended),
-            condition(state, "Granted", good=True, problem=why and f"granted {granted}; {why}"),
+            condition(
+                state,
+                "Admitted",
+                good=True,
+                problem="" if workload.admitted else why_not,
+                reason=missing,
+            ),
+            condition(
+                state, "Granted", good=True, problem=why and f"granted {granted}; {why}", reason=reason
+            ),
         ),
     )
     reclaimed = _reclaimed(state, workload)
     shown = {
-        "generation": workload.facts.generation,
+        "generation": generation,
         "phase": phase,
         "pod_sets": [[e.name, e.desired, e.admitted, e.running, e.taken] for e in sets],
         "reclaimed": reclaimed,
@@ -153,7 +172,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
         ReportWorkload,
         workload,
         name=workload.shown,
-        generation=workload.facts.generation,
+        generation=generation,
         resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
         phase=phase,
         pod_sets=sets,
@@ -255,32 +274,34 @@ def _claim_of(state: State, workload: Workload, app: Application) -> Claim | Non
     return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
 
 
-def _why(state: State, workload: Workload, app: Application) -> str:
-    """Why it waits, or some of its pods do; empty if none of it does."""
+def _why(state: State, workload: Workload, app: Application) -> Why:
+    """Why it waits, or some of its pods do."""
     waiting = _waiting(app)
-    if workload.facts.finished or workload.problem:
-        return "" if workload.facts.finished else workload.problem
+    if workload.facts.finished:
+        return NOT_WAITING
+    if workload.problem:
+        return "Problem", workload.problem
     if app.silent and waiting:
-        return "an executor has failed, and its driver has asked for no other since"
+        return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
     return _why_in_line(state, workload, app, waiting) or _why_out_of_line(state, workload, waiting)
 
 
-def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> str:
+def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
     for key in (*_own_keys(workload, app), *waiting[:1]):
         claim = state.forest.claims.get(key)
         if claim is not None:
-            return why_short(state, state.forest.leaves[claim.line], claim)[1]
+            return why_short(state, state.forest.leaves[claim.line], claim)
         if state.promise_for(key) is not None:
-            return "room was made for it: evicted pods are still leaving"
-    return ""
+            return "VictimsLeaving", "room was made for it: evicted pods are still leaving"
+    return None
 
 
-def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> str:
+def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> Why:
     if not workload.admitted and workload.seq in state.evicting:
-        return STILL_LEAVING
+        return "Leaving", STILL_LEAVING
     if workload.retry_ms:
-        return "its release could not be written: it is tried again"
-    return "" if workload.admitted and not waiting else "it is about to be decided"
+        return "Retry", "its release could not be written: it is tried again"
+    return NOT_WAITING if workload.admitted and not waiting else ("NextPass", "it is about to be decided")
 
 
 def _phase(state: State, workload: Workload, app: Application) -> WorkloadPhase:
