@@ -187,7 +187,7 @@ def judge(cell: SimulatedCell, search: Search) -> str:
         ran_ms = [cell.state.cell.time_ms - pod.admitted_ms for pod in unit.pods]
         assert all(ran >= facts.minimum_run_ms for ran in ran_ms)
         assert facts.reclaim or inside
-    if inside:
+    if inside:  # the queue's priorities, highest first, rise: who comes is above all who go
         assert all(unit.priority < claim.priority for unit in taken)
         return "preemption"
     lost = [(unit.leaf.name, {dim[1:]: amount for dim, amount in unit.cost}) for unit in taken]
