@@ -38,6 +38,21 @@ def shown_metric(name: str, **labels: str) -> float | None:
     return REGISTRY.get_sample_value(name, labels)
 
 
+def contended() -> OneCell:
+    """Queue `a` holds all that there is, with pods a1 and a2; b1 of queue `b` came later."""
+    cell = OneCell()
+    cell.pool(cpu=2000)
+    for queue in ("a", "b"):
+        cell.queue(queue)
+        cell.namespace(queue)
+    for name in ("a1", "a2"):
+        cell.pod(name, "a")
+        cell.pod(name, "a", gated=False)
+    cell.tick()
+    cell.pod("b1", "b")
+    return cell
+
+
 class OneCell:
     """Objects are told of by name; to tell of one again is to change it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from one_cell import OneCell
+from one_cell import OneCell, contended
 from sluice.decisions import Admit, AdmitWorkload, Evict
 from sluice.events import PodSetFacts, WorkloadEvent, WorkloadFacts
 from sluice_scheduler.core.outcome import PAUSE_MS
@@ -72,16 +72,7 @@ def test_a_worker_that_takes_over_at_its_very_end_waits_for_the_tick_too(cell: O
 
 def test_who_could_not_be_evicted_is_no_victim_for_a_while() -> None:
     """Nor is he asked to leave over and over: others are, and then he again."""
-    cell = OneCell()
-    cell.pool(cpu=2000)
-    for queue in ("a", "b"):
-        cell.queue(queue)
-        cell.namespace(queue)
-    for name in ("a1", "a2"):
-        cell.pod(name, "a")
-        cell.pod(name, "a", gated=False)
-    cell.tick()
-    cell.pod("b1", "b")
+    cell = contended()
 
     def refused() -> str:
         """Who was to leave last, and then could not."""

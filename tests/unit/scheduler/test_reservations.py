@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from one_cell import OneCell
+from one_cell import contended
 from sluice.decisions import Evict
 
 
 def test_a_reservation_is_given_up_when_its_victims_do_not_leave_in_time() -> None:
-    cell = OneCell()
-    cell.pool(cpu=2000)
-    for queue in ("a", "b"):
-        cell.queue(queue)
-        cell.namespace(queue)
-    for name in ("a1", "a2"):
-        cell.pod(name, "a")
-        cell.pod(name, "a", gated=False)
-    cell.tick()
-    cell.pod("b1", "b")
+    cell = contended()
     [evicted] = [decision for decision in cell.decisions if isinstance(decision, Evict)]
     assert evicted.queue == "a"
     [promise] = cell.state.promises

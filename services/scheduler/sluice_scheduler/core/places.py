@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from sluice.values import Resources
@@ -39,7 +39,7 @@ class Places:
 
     def _move(self, node: Node, sign: int) -> None:
         self._pools_for.clear()
-        pool, *others = self._pools_with(node.facts.labels) or [""]
+        pool, *others = list(self._pools_with(node.facts.labels)) or [""]
         for other in others:
             if sign > 0:
                 self._lost[other][(node.cluster, node.name)] = pool
@@ -65,10 +65,10 @@ class Places:
 
     def pool_with(self, labels: Labels) -> str:
         """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
-        return next(iter(self._pools_with(labels)), "")
+        return next(self._pools_with(labels), "")
 
-    def _pools_with(self, labels: Labels) -> list[str]:
-        return [pool.name for pool in self.pools if pool.facts.node_selector.items() <= labels.items()]
+    def _pools_with(self, labels: Labels) -> Iterator[str]:
+        return (pool.name for pool in self.pools if pool.facts.node_selector.items() <= labels.items())
 
     def overlap(self, pool: str) -> str:
         """Which nodes a pool selects in vain, for another one has them."""
