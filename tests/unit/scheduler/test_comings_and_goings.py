@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from applications_of_one_cell import Applications, pod_set
-from sluice.decisions import AdmitWorkload, CreateWorkload, Decision, Evict, EvictWorkload
+from sluice.decisions import AdmitWorkload, CreateWorkload, Decision, Evict, EvictWorkload, ReportWorkload
 from sluice.events import Gang
 from sluice_scheduler.core.explain import why
 from sluice_scheduler.core.fair import FairFigures
@@ -116,6 +116,18 @@ class TestOneThatIsSuspended:
         assert cell.there == set(), "after half a minute they are evicted one by one"
         assert cell.is_released("ray")
         assert cell.held("rich") == 4000
+
+
+class TestOneThatWasWrittenByHand:
+    def test_is_told_at_once_that_it_was_taken_back(self) -> None:
+        """Nothing else tells whoever runs it."""
+        cell = Applications("rich", "poor", cpu=4000)
+        cell.queue("poor", guaranteed={"cpu": "4"})
+        cell.application("mine", pod_set("main", 4, 4, 4), tenant="rich", kind="DynamicWorkload")
+        cell.application("job", pod_set("main", 4, 4, 4), tenant="poor")
+        cell.delete_application("job")
+        told = [each.phase for each in cell.decisions if isinstance(each, ReportWorkload)]
+        assert told == ["Running", "Pending", "Running"], "and no tick has come by"
 
 
 class TestOneThatRunsAgain:

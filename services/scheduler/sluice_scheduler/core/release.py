@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
 
 from sluice_scheduler.core.accounts import Workload
@@ -34,14 +35,21 @@ def admit_workload(state: State, workload: Workload, pools: dict[str, str], gran
     workload.admitted, workload.admitted_ms, workload.judged = True, state.cell.time_ms, False
     workload.pools, workload.granted = pools, granted
     workload.sizes = {each.name: each.requests for each in workload.facts.pod_sets}
-    state.workloads.put(workload)
-    state.touch(workload)
+    _turned(state, workload)
 
 
 def put_back(state: State, workload: Workload) -> None:
     """Count it as waiting again, in its old place."""
     workload.admitted, workload.pools, workload.granted, workload.sizes = False, {}, {}, {}
     workload.kept, workload.reclaimed, workload.minima = {}, {}, {}
+    _turned(state, workload)
+
+
+def _turned(state: State, workload: Workload) -> None:
+    """It is admitted, or no longer. Of one that was written by hand its status alone says so, and at once:
+    there is nothing to release or to hold back."""
+    if workload.facts.kind == BY_HAND:
+        state.promptly[workload.key] = None
     state.workloads.put(workload)
     state.touch(workload)
 

@@ -3,7 +3,6 @@ then take from those who have most for those who have least, where that strictly
 
 from __future__ import annotations
 
-from sluice.applications import BY_HAND
 from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.accounts import Pod, Workload
@@ -103,8 +102,6 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
     workload.seq = decision.seq
     state.releasing[decision.seq] = workload.key
     admit_workload(state, workload, pools, reserved)
-    if workload.facts.kind == BY_HAND:
-        state.promptly[workload.key] = None
     state.settle_applications()
     open_reserved(state)
 

@@ -43,6 +43,7 @@ WAITING_TOLD_MAX: Final = 20
 #: A reason, and in words; both are empty for what waits for nothing.
 Why: TypeAlias = tuple[str, str]
 NOT_WAITING: Final[Why] = ("", "")
+ENDED: Final[Why] = ("Ended", "its application has ended")
 
 
 def show(state: State) -> None:
@@ -71,12 +72,12 @@ def _last_told(state: State, workload: Workload) -> tuple[int, str]:
 
 
 def show_release(state: State) -> None:
-    """A workload that was written by hand has nothing to release: that it is admitted, its status says."""
+    """A workload that was written by hand has nothing to release: whether it is admitted, its status says."""
     lines = Lines(state)
     promptly, state.promptly = state.promptly, {}
     for key in promptly:
         workload = state.workloads.get(key)
-        if workload is not None:
+        if workload is not None and state.is_live(workload.cluster):
             state.untold.pop(key, None)
             _create(state, workload)
             _report(state, workload, state.applications[workload.place], lines)
@@ -136,10 +137,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     reason, why = _why(state, workload, app)
     granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
     phase = _phase(state, workload, app)
-    if workload.facts.finished:
-        missing, why_not = "Ended", "its application has ended"
-    else:
-        missing, why_not = reason, why
+    kept_out_by, why_not = ENDED if workload.facts.finished else (reason, why)
     generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
     conditions = since(
         last,
@@ -150,7 +148,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
                 "Admitted",
                 good=True,
                 problem="" if workload.admitted else why_not,
-                reason=missing,
+                reason=kept_out_by,
             ),
             condition(
                 state, "Granted", good=True, problem=why and f"granted {granted}; {why}", reason=reason
