@@ -325,9 +325,8 @@ class State(Tables):
             seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
         }
         self.resting: dict[str, int] = {}  # jobs that make no pod until some time
-        self.promptly: dict[
-            str, None
-        ] = {}  # those of which their status alone says whether they are admitted
+        #: Those of which their status alone says whether they are admitted.
+        self.promptly: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.applications: dict[tuple[str, str, str], Application] = {}
