@@ -15,7 +15,6 @@ from typing import Final
 from sluice import settings as sluice_settings
 from sluice.settings import Settings
 
-from sluice_scheduler.core.fairness.fair import FairFigures
 from sluice_scheduler.core.reports.explain import Answer, keys_of, waiting, why
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.installed import installed_policies
@@ -64,14 +63,13 @@ async def _states(settings: Settings) -> list[State]:
 
 def explain(state: State, name: str) -> Iterator[str]:
     namespace, slash, own = name.partition("/")
-    fair = FairFigures(state)
     if slash:
-        yield from (tell(state, key, why(state, key, fair)) for key in keys_of(state, namespace, own))
+        yield from (tell(state, key, why(state, key)) for key in keys_of(state, namespace, own))
     elif state.forest.branch(name) is not None:
         keys = waiting(state, name)
         wait = f"{len(keys)} claim{'s wait' if len(keys) != 1 else ' waits'}" if keys else "nothing waits"
         yield f"queue {name}: {wait}"
-        yield from (tell(state, key, why(state, key, fair)) for key in keys[:MOST])
+        yield from (tell(state, key, why(state, key)) for key in keys[:MOST])
         if len(keys) > MOST:
             yield f"and {len(keys) - MOST} more"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sluice.events import Gang
 
 from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.passes.victims import whole_of
 from sluice_scheduler.core.state.application import Application, minimum_of
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.units import whole_of
 
 
 def judge_gangs(state: State) -> None:
@@ -51,9 +51,10 @@ def _judge(state: State, app: Application, gang: Gang) -> None:
             state.workloads.put(workload)
             state.touch(workload)
         return
-    unit = whole_of(state, app, _queue(state, app))
-    if unit is None:
+    leaf = state.forest.leaves.get(_queue(state, app))
+    if leaf is None:
         return
+    unit = whole_of(state, leaf, app)
     if workload is not None:
         workload.requeued_ms = state.cell.time_ms
     so_far = f"{sum(running.values())} of {sum(_minima(app).values())} pods"

@@ -12,7 +12,7 @@ from sluice.events import Amounts, QueueFacts
 from sluice.quantities import format_amount, is_percent
 from sluice.values import POD_SLOTS
 
-from sluice_scheduler.core.fairness.claims import Dim
+from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf
 from sluice_scheduler.core.fairness.rooms import Bound
 from sluice_scheduler.core.fairness.tree import resolve_amount
 
@@ -32,6 +32,34 @@ def limits_of(name: str, facts: QueueFacts, capacity: Mapping[Dim, int]) -> list
 
 def guarantees_of(name: str, facts: QueueFacts, capacity: Mapping[Dim, int]) -> list[Bound]:
     return _bounds(f"{name}'s guarantee", facts.guaranteed, facts.guaranteed_by_pool, capacity)
+
+
+def summed(bounds: Iterable[Bound], kind_of: KindOf) -> dict[Kind, int]:
+    """Guarantees by kind: what is written of several pools adds up, and may be used in any supply of theirs."""
+    sums: dict[Kind, int] = {}
+    for bound in bounds:
+        for kind in {kind_of(dim) for dim in bound.dims}:
+            sums[kind] = sums.get(kind, 0) + bound.amount
+    return sums
+
+
+def tightest(bounds: Iterable[Bound], dims: Mapping[Kind, set[Dim]], kind_of: KindOf) -> dict[Kind, int]:
+    """Limits by kind: of what is written of all its pools together the least, or what its pools add up to."""
+    found: dict[Kind, int] = {}
+    in_pools: dict[Kind, dict[Dim, int]] = {}
+    for bound in bounds:
+        for kind in {kind_of(dim) for dim in bound.dims}:
+            if dims[kind] <= set(bound.dims):
+                found[kind] = min(found.get(kind, bound.amount), bound.amount)
+            elif len(bound.dims) == 1:
+                (dim,) = bound.dims
+                in_pool = in_pools.setdefault(kind, {})
+                in_pool[dim] = min(in_pool.get(dim, bound.amount), bound.amount)
+    for kind, in_pool in in_pools.items():
+        if dims[kind] <= set(in_pool):
+            total = sum(in_pool.values())
+            found[kind] = min(found.get(kind, total), total)
+    return found
 
 
 def _bounds(

@@ -1,4 +1,4 @@
-"""A branch: one queue's moving part. What it holds, its share, who of its claims is next.
+"""A branch: one queue's moving part. What it holds, its share, what it deserves, who of its claims is next.
 
 An inner queue's own pods form an implicit leaf under it. The root above all queues holds the pools'
 capacities as its limits.
@@ -7,62 +7,46 @@ capacities as its limits.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Option
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
 from sluice_scheduler.core.fairness.lines import Line
-from sluice_scheduler.core.fairness.rooms import Bound, Fit, Room
-from sluice_scheduler.core.fairness.shares import (
-    Vector,
-    direction,
-    dominant,
-    inner_vector,
-    leaf_vector,
-    rounded,
-)
+from sluice_scheduler.core.fairness.rooms import Bound, Room, Watcher
+from sluice_scheduler.core.fairness.shares import SHARE_ONE, TOLERANCE, dominant_share, part_of_kind
+from sluice_scheduler.core.stored.entities import NO_SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sluice_scheduler.core.fairness.policies import Policy
     from sluice_scheduler.core.fairness.tree import QueueNode
 
-#: Whether no guarantee covers what is asked for, then what the policy says.
-Rank = tuple[bool, Any]
-#: A branch's turn among its siblings: by rank, then who was there first. The lowest is served next. It is
-#: flat because the heaps compare little else.
-Turn = tuple[bool, Any, tuple[int, str], "Branch"]
-#: A blocked leaf by its share if it got the least of what it asks for.
-Hope = tuple[int, tuple[int, str], "Branch"]
+#: In which class a claim is served: a guarantee covers it, its branches deserve it, or neither.
+COVERED: Final = 0
+DESERVED: Final = 1
+BEYOND: Final = 2
+#: Class, what the policy says, who was there first. The lowest is served next. Heaps compare little else.
+Turn: TypeAlias = tuple[int, Any, tuple[int, str], "Branch"]
+_STALE_MAX: Final = 64
 
 
 class Branch:
     """`usage` is what the branch holds once all that was decided has happened: evicted pods are out of it,
-    promised claims are in. `leaving` is the difference to what is held now."""
+    promised claims are in. `leaving` is the difference to what is held now. `held` is `usage` by kind."""
 
     __slots__ = (
-        "_fixed",
-        "_minima",
-        "_scaled",
-        "blocked",
         "bounded",
         "children",
-        "covered",
-        "fine",
-        "fits",
+        "deserved",
+        "floor",
         "guarantees",
         "head",
-        "hope",
-        "hope_is_known",
-        "hopes",
+        "held",
         "is_implicit",
         "is_leaf",
         "leaving",
+        "limit",
         "line",
         "name",
-        "option",
         "order",
         "parent",
         "past_share",
@@ -72,11 +56,11 @@ class Branch:
         "rooms",
         "rooms_of",
         "share",
-        "told",
+        "stuck",
         "turn",
         "turns",
         "usage",
-        "vector",
+        "wants",
         "weight",
     )
 
@@ -98,84 +82,59 @@ class Branch:
 
         self.usage: dict[Dim, int] = {}
         self.leaving: dict[Dim, int] = {}
+        self.held: dict[Kind, int] = {}
+        self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
         self.past_share = 0  # of decayed usage, for policies that look back
         self.rooms: list[Room] = []
         self.rooms_of: dict[Dim, list[Room]] = {}
-        self.fits: dict[Option, Fit] = {}
+        self.stuck: dict[object, Stuck] = {}  # of a leaf: shapes that no limit on its path lets in
         self.guarantees: list[Bound] = []
-        self.bounded: list[Branch] = []  # of the path, those with rooms
+        self.floor: dict[Kind, int] = {}  # the guarantee, by kind
+        self.limit: dict[Kind, int] = {}  # the limit, by kind
+        self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
-        self.vector: Vector = {}
-        self.fine = 0
         self.share = 0
-        self.blocked = True
-        self._scaled: Vector = {}  # sum of the non-blocked children's directions
-        self._fixed: Vector = {}  # sum of the blocked children's vectors
-        self._minima: list[tuple[int, tuple[int, str], Branch]] = []
-        self.told: tuple[bool, int, Vector] | None = None  # what the parent has added up of this one
-
-        self.head: Claim | None = None  # who is served when it is this branch's turn
-        self.option: Option | None = None
-        self.covered = False  # by a guarantee, here or below
-        #: Of a leaf with a line: its share if it got the least of what it asks for.
-        self.hope: int | None = None
-        self.hope_is_known = False
-        #: Of leaves that are blocked; only their latest hopes count.
-        self.hopes: list[Hope] = []
+        self.deserved = NO_SHARE
+        self.head: Claim | None = None  # who is tried when it is this branch's turn
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
 
-    def add(self, amounts: dict[Dim, int], cost: Cost, sign: int, concerned: dict[Room, None]) -> None:
-        """Change `usage` or `leaving`; the rooms that this concerns are noted."""
-        rooms_of = self.rooms_of
-        for dim, amount in cost:
-            total = amounts.get(dim, 0) + sign * amount
-            if total:
-                amounts[dim] = total
-            else:
-                del amounts[dim]
-            for room in rooms_of.get(dim, ()):
-                concerned[room] = None
-
     # ---- shares
 
-    def measure(self, capacity: Mapping[Dim, int], saturated: Collection[Dim]) -> None:
-        """Compute the share anew from the usage, or from what the children have told."""
-        if self.is_leaf:
-            self.vector = leaf_vector(self.usage, capacity)
-            self.fine = dominant(self.vector, self.weight)
-        else:
-            self.vector = inner_vector(self._smallest(), self._scaled, self._fixed)
-            self.fine = dominant(self.vector, self.weight, saturated)
-        self.share = rounded(self.fine)
+    def measure(self, capacity: Mapping[Kind, int]) -> None:
+        self.share = dominant_share(self.held, capacity, self.weight)
 
-    def tell(self, root: Branch) -> None:
-        """Let the parent add this branch up as it is now, in the place of what it was. Nobody asks for the
-        root's share."""
-        parent = self.parent
-        if parent is None or parent is root:
-            return
-        parts = self.vector if self.blocked else direction(self.vector, self.fine)
-        if self.told is not None:
-            was_blocked, _, before = self.told
-            add(parent._fixed if was_blocked else parent._scaled, before.items(), -1)
-        self.told = (self.blocked, self.fine, parts)
-        add(parent._fixed if self.blocked else parent._scaled, parts.items())
-        if not self.blocked:
-            heapq.heappush(parent._minima, (self.fine, self.order, self))
+    def share_with(self, kinds: KindCost, capacity: Mapping[Kind, int], sign: int = 1) -> int:
+        """The share as it would be with so much more, or (-1) less."""
+        if sign < 0:
+            held = dict(self.held)
+            for kind, amount in kinds:
+                held[kind] = held.get(kind, 0) - amount
+            return dominant_share(held, capacity, self.weight)
+        share = self.share
+        for kind, amount in kinds:
+            part = part_of_kind(self.held.get(kind, 0) + amount, capacity.get(kind, 0), self.weight)
+            share = max(share, part)
+        return share
 
-    def _smallest(self) -> int:
-        """The smallest share among the non-blocked children."""
-        while self._minima:
-            fine, _, child = self._minima[0]
-            if child.told is not None and child.told[:2] == (False, fine):
-                return fine
-            heapq.heappop(self._minima)
-        return 0
+    def deserves(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
+        """Whether the branch would stay within what it deserves."""
+        return self.share_with(kinds, capacity) <= self.deserved + TOLERANCE
+
+    @property
+    def surplus(self) -> int:
+        """How far the branch is above what it deserves."""
+        return self.share - self.deserved
 
     # ---- turns
 
-    def take_turn(self) -> None:
+    def rank(self, claim: Claim, at: int) -> tuple[int, Any]:
+        """Where the branch stands with a claim of this class, as its parent's policy sees it."""
+        assert self.parent is not None
+        policy = self.parent.policy
+        return (at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, claim))
+
+    def take_turn(self, at: int) -> None:
         """Stand among the siblings as the policy ranks this branch's head; without one, stand back."""
         parent = self.parent
         if parent is None:
@@ -183,20 +142,19 @@ class Branch:
         if self.head is None:
             self.turn = None
             return
-        turn = (*self.rank(self.head), self.order, self)
+        turn = (*self.rank(self.head, at), self.order, self)
         if self.turn == turn:
             return
-        if parent.turns and parent.turns[0] is self.turn:  # it has just been served
-            heapq.heapreplace(parent.turns, turn)
+        turns = parent.turns
+        if turns and turns[0] is self.turn:  # it has just been served
+            heapq.heapreplace(turns, turn)
         else:
-            heapq.heappush(parent.turns, turn)
+            heapq.heappush(turns, turn)
+            if len(turns) > 2 * len(parent.children) + _STALE_MAX:
+                self.turn = turn
+                parent.turns = [entry for entry in turns if entry[3].turn is entry]
+                heapq.heapify(parent.turns)
         self.turn = turn
-
-    def rank(self, claim: Claim) -> Rank:
-        """Where the branch stands with this claim: what a guarantee covers goes before all that the parent's
-        policy may say."""
-        assert self.parent is not None
-        return (not self.covered, self.parent.policy.rank(self, claim))
 
     def first(self) -> Branch | None:
         """The child whose turn it is."""
@@ -211,19 +169,42 @@ class Branch:
     # ---- guarantees
 
     def is_covered(self, cost: Cost) -> bool:
-        """Whether the branch would be within its guarantee in every resource that `cost` names."""
-        if not self.guarantees:
-            return False
-        covered: set[Dim] = set()
+        """Whether the branch would be within its guarantee in each resource that the guarantee names and
+        `cost` asks for, of which there is one at least."""
+        covered = False
         for bound in self.guarantees:
             part = bound.part(cost)
-            if part and part + self.used(bound) <= bound.amount:
-                covered.update(bound.dims)
-            elif part:
-                return False
-        return all(dim in covered for dim, _ in cost if dim[2] != "pods")  # of which no author thinks
+            if part:
+                if part + self.used(bound) > bound.amount:
+                    return False
+                covered = True
+        return covered
 
     def used(self, bound: Bound) -> int:
         if len(bound.dims) == 1:
             return self.usage.get(bound.dims[0], 0)
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
+
+
+class Stuck(Watcher):
+    """A leaf's claims of one shape that a limit keeps out."""
+
+    __slots__ = ("leaf", "serial", "shape", "watching")
+
+    def __init__(self, leaf: Branch, shape: Any) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.serial = 0
+        self.watching: Room | None = None
+
+
+def below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
+    """The branches of two leaves right under their lowest common ancestor."""
+    above = set(one.path)
+    theirs = next(branch for branch in other.path if branch.parent in above)
+    mine = next(branch for branch in one.path if branch.parent is theirs.parent)
+    return mine, theirs
+
+
+#: Every share is below it.
+MOST: Final = SHARE_ONE << 64

@@ -1,30 +1,39 @@
-"""Claims: what the queues' lines are made of, and what decides whether one fits.
+"""Claims: what stands in the queues' lines, and the spots where one may be placed.
 
 A *gang claim* asks for all of a workload's minima at once; a *growth claim* for one more pod. A plain pod is
-a claim of its own. Claims of one *shape* fit or fail together, so whatever can be known of a claim without
-its queue is kept once, on the shape: the *options* of placing it, one pool for all its parts if they may
-share one.
+a claim of its own. Claims of one *shape* fit or fail together, so whatever is known of a claim without its
+queue is kept once, on the shape. A *spot* is one way to place a shape: a pool for each of its parts.
 """
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.stored.accounts import Pod
 
-#: What is counted apart from everything else: a cluster's share of a pool, and a resource.
+if TYPE_CHECKING:
+    from sluice_scheduler.core.fairness.branch import Branch
+    from sluice_scheduler.core.fairness.rooms import Room
+
+#: What is counted apart for what fits: a cluster's share of a pool, and a resource.
 Dim: TypeAlias = tuple[str, str, str]
+#: What is counted apart for shares: a supply, and a resource.
+Kind: TypeAlias = tuple[str, str]
 #: Amounts by dim; few, so pairs are faster than a dict.
 Cost: TypeAlias = tuple[tuple[Dim, int], ...]
+#: The same by kind.
+KindCost: TypeAlias = tuple[tuple[Kind, int], ...]
 #: Priority first, then age, then names, so that no two claims are equal.
 Place: TypeAlias = tuple[int | str, ...]
+#: Demand that stops together: where it may go (supplies, the preferred one first), and what it asks for.
+Group: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
-#: Parts that may not share a pool are combined; more combinations than this nobody wants to wait for.
-OPTIONS_MAX: Final = 64
+#: So many ways to spread a gang over pools are tried at most.
+_SPREADS_MAX: Final = 200
 
 
 class Part(NamedTuple):
@@ -44,12 +53,12 @@ def part_of(pod: Pod) -> Part:
     return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
 
 
-class Option:
+class Spot:
     """One way to place a shape: a pool for each part, and what that costs."""
 
-    __slots__ = ("cost", "pools", "shape", "where")
+    __slots__ = ("asleep", "cost", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
 
-    def __init__(self, shape: Shape, pools: tuple[str, ...]) -> None:
+    def __init__(self, shape: Shape, pools: tuple[str, ...], kind_of: KindOf) -> None:
         self.shape = shape
         self.pools = pools
         self.where = " and ".join(dict.fromkeys(pools))
@@ -57,24 +66,80 @@ class Option:
         for each, pool in zip(shape.parts, pools, strict=True):
             add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
         self.cost: Cost = tuple(sums.items())
+        self.kinds: KindCost = kind_of.cost(self.cost)
+        self.needs: list[tuple[Room, int]] = []  # under the root
+        #: Known not to fit under the root; it watches one room that is too small.
+        self.asleep = False
+        self.watching: Room | None = None
+        self.serial = 0
+
+
+class KindOf:
+    """Which kind a dim is of: pools that name the same supply are one supply for shares."""
+
+    def __init__(self) -> None:
+        self._supply: dict[str, str] = {}
+        self._known: dict[Dim, Kind] = {}
+
+    def set_supplies(self, supply_of_pool: dict[str, str]) -> None:
+        self._supply, self._known = supply_of_pool, {}
+
+    def __call__(self, dim: Dim) -> Kind:
+        kind = self._known.get(dim)
+        if kind is None:
+            kind = self._known[dim] = (self._supply.get(dim[1], ""), dim[2])
+        return kind
+
+    def cost(self, cost: Cost) -> KindCost:
+        if len(cost) == 1:
+            dim, amount = cost[0]
+            return ((self(dim), amount),)
+        sums: dict[Kind, int] = {}
+        for dim, amount in cost:
+            kind = self(dim)
+            sums[kind] = sums.get(kind, 0) + amount
+        return tuple(sums.items())
 
 
 class Shape:
     """What decides, queue and limits apart, whether a claim fits."""
 
-    __slots__ = ("number", "options", "parts", "waiting")
+    __slots__ = ("amounts", "group", "lines", "number", "parts", "pods", "scattered", "sleepers", "spots")
 
     def __init__(self, parts: tuple[Part, ...], number: int) -> None:
         self.parts = parts
+        self.pods = sum(part.pods for part in parts)
         self.number = number  # in order of first appearance; for identity only, never for order
-        self.options: list[Option] = []
-        self.waiting = 0  # claims in all lines
+        self.spots: list[Spot] = []
+        #: The pools of each part, if no pool is open to all of them: then each goes where it may.
+        self.scattered: list[list[str]] = []
+        self.sleepers: dict[Branch, None] = {}  # leaves that do not try it until one of its spots wakes
+        self.lines: dict[Branch, int] = {}  # the leaves where claims of it wait, and how many
+        self.group: Group = ((), ())  # as part of its queues' demand
+        self.amounts: tuple[int, ...] = ()
 
-    def place(self, pools_of_parts: list[list[str]]) -> None:
-        """Work out the options: all parts in one pool, if they may; otherwise each in one of its own."""
-        common = [pool for pool in pools_of_parts[0] if all(pool in pools for pools in pools_of_parts[1:])]
-        choices = [(pool,) * len(self.parts) for pool in common] or list(product(*pools_of_parts))
-        self.options = [Option(self, pools) for pools in choices[:OPTIONS_MAX]]
+    @property
+    def placeable(self) -> bool:
+        """Whether any pool has nodes for it."""
+        return bool(self.spots or self.scattered)
+
+    def spreads(self) -> Iterable[tuple[str, ...]]:
+        """Ways to give each part a pool of its own, those with the fewest choices first to choose."""
+        order = sorted(range(len(self.parts)), key=lambda at: (len(self.scattered[at]), at))
+        tried, chosen = 0, [0] * len(order)
+        while tried < _SPREADS_MAX:
+            tried += 1
+            pools = [""] * len(order)
+            for at, choice in zip(order, chosen, strict=True):
+                pools[at] = self.scattered[at][choice]
+            yield tuple(pools)
+            for level in reversed(range(len(order))):
+                chosen[level] += 1
+                if chosen[level] < len(self.scattered[order[level]]):
+                    break
+                chosen[level] = 0
+            else:
+                return
 
 
 class Claim:

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from operator import attrgetter
+from typing import Final, TypeAlias
 
-from sluice_scheduler.core.fairness.claims import Claim, Option, Shape
+from sluice_scheduler.core.fairness.claims import Claim, Place, Shape
 
 _by_place = attrgetter("place")
+#: Entries that count no longer are swept out once they are more than the others and than this.
+_STALE_MAX: Final = 64
+#: A shape by the place of its first claim, or of one that was its first before.
+_Entry: TypeAlias = tuple[Place, int, Shape]
 
 
 class Line:
-    """One queue's waiting claims."""
+    """One queue's waiting claims.
 
-    __slots__ = ("_rows", "_size", "strict")
+    Two heaps hold each shape by its first claim: `_all` every shape, `_ready` those that may fit. An entry
+    may come too early, never too late: whoever meets it puts it right.
+    """
+
+    __slots__ = ("_all", "_ready", "_rows", "_size", "parked", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
-        #: By shape, in order of place: most come last and leave first. Who left is dropped when he comes up.
+        #: By shape, in order of place. A claim that left is dropped when it comes up.
         self._rows: dict[Shape, deque[Claim]] = {}
         self._size = 0
+        self._all: list[_Entry] = []
+        self._ready: list[_Entry] = []
+        #: Shapes that do not fit; whoever finds that one may fit again unparks it.
+        self.parked: dict[Shape, None] = {}
 
     def __len__(self) -> int:
         return self._size
@@ -32,18 +47,22 @@ class Line:
 
     @property
     def shapes(self) -> list[Shape]:
-        return [shape for shape in list(self._rows) if self._first(shape) is not None]
+        return [shape for shape in list(self._rows) if self.first_of(shape) is not None]
 
     def join(self, claim: Claim) -> bool:
         """Whether the claim is the first of its shape."""
         self._size += 1
-        row = self._rows.get(claim.shape)
+        shape = claim.shape
+        row = self._rows.get(shape)
         if row is None:
-            self._rows[claim.shape] = deque((claim,))
+            self._rows[shape] = deque((claim,))
+            self._enter(claim)
             return True
         if row[-1].place <= claim.place:
             row.append(claim)
         else:
+            if claim.place < row[0].place:
+                self._enter(claim)
             insort(row, claim, key=_by_place)
         return False
 
@@ -51,42 +70,78 @@ class Line:
         """Whether it was the last of its shape."""
         self._size -= 1
         claim.line = ""
-        return self._first(claim.shape) is None
+        return self.first_of(claim.shape) is None
 
-    def firsts(self, skip: Callable[[Claim], bool] | None = None) -> list[Claim]:
-        """Who may be tried, in order: in a strict line the first of all, otherwise the first of each shape.
-
-        `skip` passes over those that may not be tried; nobody passes them in a strict line.
-        """
-        firsts = [first for shape in list(self._rows) if (first := self._first(shape)) is not None]
-        firsts.sort(key=_by_place)
-        claims = firsts[:1] if self.strict else firsts
-        if skip is None:
-            return claims
+    def head(self) -> Claim | None:
+        """The claim to be tried next: in a strict line the first, otherwise the first of what may fit."""
         if self.strict:
-            return [claim for claim in claims if not skip(claim)]
-        rows = (self._rows[claim.shape] for claim in claims)
-        found = [next((claim for claim in row if claim.line and not skip(claim)), None) for row in rows]
-        return [claim for claim in found if claim is not None]
+            first = self.first()
+            return None if first is None or first.shape in self.parked else first
+        return self._top(self._ready, parked=False)
 
-    def head(self, find: Callable[[Shape], Option | None]) -> tuple[Claim | None, Option | None]:
-        """The first claim that may be tried and for which `find` finds a place, and that place."""
-        if len(self._rows) == 1:  # the usual case, and the one that has to be fast
-            (shape,) = self._rows
-            first = self._first(shape)
-            option = find(shape) if first is not None else None
-            return (first, option) if option is not None else (None, None)
-        for claim in self.firsts():
-            option = find(claim.shape)
-            if option is not None:
-                return claim, option
-        return None, None
+    def first(self) -> Claim | None:
+        """The first of all, whether or not it fits."""
+        return self._top(self._all, parked=True)
 
-    def _first(self, shape: Shape) -> Claim | None:
+    def in_order(self, most: int) -> list[Claim]:
+        """The first so many claims by place, whether or not they fit; of a strict line as many as of others."""
+        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
+        if len(firsts) == 1:
+            row = self._rows[firsts[0].shape]
+            return list(islice((claim for claim in row if claim.line), most))
+        rows = ((claim for claim in self._rows[first.shape] if claim.line) for first in firsts)
+        return list(islice(heapq.merge(*rows, key=_by_place), most))
+
+    def firsts(self, most: int) -> list[Claim]:
+        """The first claim of each shape, by place; at most so many, and in a strict line the first of all."""
+        if self.strict:
+            first = self.first()
+            return [] if first is None else [first]
+        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
+        return heapq.nsmallest(most, firsts, key=_by_place) if len(firsts) > 1 else firsts
+
+    def row(self, shape: Shape) -> Iterator[Claim]:
+        """The claims of one shape, by place."""
+        return (claim for claim in self._rows.get(shape, ()) if claim.line)
+
+    def park(self, shape: Shape) -> None:
+        self.parked[shape] = None
+
+    def unpark(self, shape: Shape) -> None:
+        if shape in self.parked:
+            del self.parked[shape]
+            first = self.first_of(shape)
+            if first is not None:
+                heapq.heappush(self._ready, (first.place, shape.number, shape))
+        if len(self._ready) > 2 * len(self._rows) + _STALE_MAX:
+            ready = (self.first_of(shape) for shape in list(self._rows) if shape not in self.parked)
+            self._ready = [(each.place, each.shape.number, each.shape) for each in ready if each is not None]
+            heapq.heapify(self._ready)
+
+    def first_of(self, shape: Shape) -> Claim | None:
         row = self._rows.get(shape)
         while row:
             if row[0].line:
                 return row[0]
             row.popleft()
-        self._rows.pop(shape, None)
+        if self._rows.pop(shape, None) is not None:
+            self.parked.pop(shape, None)
+        return None
+
+    def _enter(self, claim: Claim) -> None:
+        entry = (claim.place, claim.shape.number, claim.shape)
+        heapq.heappush(self._all, entry)
+        if claim.shape not in self.parked:
+            heapq.heappush(self._ready, entry)
+
+    def _top(self, heap: list[_Entry], *, parked: bool) -> Claim | None:
+        while heap:
+            place, number, shape = heap[0]
+            first = self.first_of(shape) if parked or shape not in self.parked else None
+            if first is None:
+                heapq.heappop(heap)
+            elif first.place != place:
+                heapq.heapreplace(heap, (first.place, number, shape))
+            else:
+                return first
         return None

@@ -1,22 +1,22 @@
-"""What is left under a bound, and which options fit into it.
+"""What is left under a bound, and who is to be told when more is left.
 
-A queue's limits and the pools' capacities are the same thing: the capacities are the limits of the root. Each
-bound has a *room* that knows the smallest need that doesn't fit and the largest that does, so a change that
-lets nobody in and keeps nobody out costs two comparisons.
+A queue's limits and the pools' capacities are the same thing: the capacities are the limits of the root. Who
+does not fit watches *one* room that is too small for it, and is told when that room has become large enough;
+then it looks again, and watches the next. So a change costs what it wakes, and nothing for who still waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+import heapq
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from sluice_scheduler.core.fairness.claims import Cost, Dim, Option, Shape
+from sluice_scheduler.core.fairness.claims import Cost, Dim
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.branch import Branch
 
-_NONE_FITS: Final = -1
-_ALL_FIT: Final = 1 << 200
+#: Entries that count no longer are swept out once they are more than the others and than this.
+_STALE_MAX: Final = 64
 
 
 class Bound(NamedTuple):
@@ -34,117 +34,83 @@ class Bound(NamedTuple):
         return part
 
 
-class Fit:
-    """Whether an option fits into all rooms of one branch, and the leaves where claims wait for it."""
+class Watcher(Protocol):
+    """Somebody who does not fit. `serial` rises whenever it watches something else, or nothing."""
 
-    __slots__ = ("leaves", "option", "short")
-
-    def __init__(self, option: Option) -> None:
-        self.option = option
-        self.short = 0  # rooms that are too small
-        self.leaves: dict[Branch, None] = {}
+    serial: int
+    watching: Room | None
 
 
 class Room:
-    __slots__ = ("_largest_fitting", "_smallest_waiting", "bound", "branch", "left", "needs")
+    __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "left")
 
     def __init__(self, branch: Branch, bound: Bound) -> None:
         self.branch = branch
         self.bound = bound
-        self.needs: dict[Fit, int] = {}
+        self.kept = 0  # for the claim whose turn it has been for long
+        self._watchers: list[tuple[int, int, int, Watcher]] = []
+        self._live = 0
         self.left = self.measure()
-        self._largest_fitting, self._smallest_waiting = _NONE_FITS, _ALL_FIT
 
     def measure(self) -> int:
         """Evicted pods still take room until they are gone, promised claims already do."""
         usage, leaving = self.branch.usage, self.branch.leaving
-        left = self.bound.amount
+        left = self.bound.amount - self.kept
         for dim in self.bound.dims:
             left -= usage.get(dim, 0)
             if leaving:
                 left -= max(0, leaving.get(dim, 0))
         return left
 
-    def least(self) -> int:
-        """The smallest that anybody asks; 0 if nobody asks."""
-        if self._largest_fitting >= 0:
-            return min(self.needs.values())
-        return self._smallest_waiting if self.needs else 0
+    @property
+    def is_over(self) -> bool:
+        """Whether more is held for good than the bound allows."""
+        return self.branch.used(self.bound) > self.bound.amount
 
-    def watch(self, fit: Fit, need: int) -> None:
-        self.needs[fit] = need
-        if need > self.left:
-            fit.short += 1
-            self._smallest_waiting = min(self._smallest_waiting, need)
-        else:
-            self._largest_fitting = max(self._largest_fitting, need)
+    def unheld(self) -> int:
+        """What nobody holds now, whatever is promised or kept."""
+        usage, leaving = self.branch.usage, self.branch.leaving
+        held = sum(usage.get(dim, 0) + leaving.get(dim, 0) for dim in self.bound.dims)
+        return self.bound.amount - held
 
-    def forget(self, fit: Fit) -> None:
-        del self.needs[fit]
-        self._find_edges()
+    def watch(self, watcher: Watcher, need: int) -> None:
+        """Tell `watcher` when at least so much is left."""
+        stop_watching(watcher)
+        watcher.watching = self
+        heapq.heappush(self._watchers, (need, id(watcher), watcher.serial, watcher))
+        self._live += 1
 
-    def remeasure(self) -> list[Fit]:
-        """Take note of what is left now; the fits that have turned by it."""
-        left = self.measure()
-        if self._largest_fitting <= left < self._smallest_waiting:
-            self.left = left
-            return []
-        turned = []
-        for fit, need in self.needs.items():
-            fitted, fits = need <= self.left, need <= left
-            if fitted != fits:
-                was_open = fit.short == 0
-                fit.short += -1 if fits else 1
-                if was_open != (fit.short == 0):
-                    turned.append(fit)
-        self.left = left
-        self._find_edges()
-        return turned
+    def forget(self) -> None:
+        """One of its watchers watches it no longer."""
+        self._live -= 1
+        if len(self._watchers) > 2 * self._live + _STALE_MAX:
+            self._watchers = [entry for entry in self._watchers if _counts(entry)]
+            heapq.heapify(self._watchers)
 
-    def _find_edges(self) -> None:
-        needs = self.needs.values()
-        self._largest_fitting = max((need for need in needs if need <= self.left), default=_NONE_FITS)
-        self._smallest_waiting = min((need for need in needs if need > self.left), default=_ALL_FIT)
+    def woken(self) -> list[Watcher]:
+        """Those for whom enough is left now; they watch nothing any more."""
+        found: list[Watcher] = []
+        while self._watchers and self._watchers[0][0] <= self.left:
+            entry = heapq.heappop(self._watchers)
+            if _counts(entry):
+                found.append(entry[3])
+                self._live -= 1
+                entry[3].watching = None
+                entry[3].serial += 1
+        return found
 
-
-def set_bounds(branch: Branch, bounds: Iterable[Bound]) -> None:
-    """Give a branch its rooms; who waits for them is to be watched anew."""
-    branch.fits = {}
-    branch.rooms = [Room(branch, bound) for bound in bounds]
-    branch.rooms_of = {}
-    for room in branch.rooms:
-        for dim in room.bound.dims:
-            branch.rooms_of.setdefault(dim, []).append(room)
+    def all_watchers(self) -> list[Watcher]:
+        """Everybody who watches it."""
+        return [entry[3] for entry in self._watchers if _counts(entry)]
 
 
-def watch(leaf: Branch, shape: Shape) -> None:
-    """A leaf has claims of a shape now: let every room above it know what they need."""
-    for option in shape.options:
-        for branch in leaf.bounded:
-            fit = branch.fits.get(option)
-            if fit is None:
-                concerned = dict.fromkeys(
-                    room for dim, _ in option.cost for room in branch.rooms_of.get(dim, ())
-                )
-                unknown = branch.parent is None and any(dim not in branch.rooms_of for dim, _ in option.cost)
-                if not concerned and not unknown:
-                    continue
-                fit = branch.fits[option] = Fit(option)
-                fit.short = 1 if unknown else 0  # a resource that the pool has nothing of
-                for room in concerned:
-                    room.watch(fit, room.bound.part(option.cost))
-            fit.leaves[leaf] = None
+def _counts(entry: tuple[int, int, int, Watcher]) -> bool:
+    return entry[3].watching is not None and entry[3].serial == entry[2]
 
 
-def forget(leaf: Branch, shape: Shape) -> None:
-    """The opposite of `watch`: a leaf has no claims of a shape any more."""
-    for option in shape.options:
-        for branch in leaf.bounded:
-            fit = branch.fits.get(option)
-            if fit is None:
-                continue
-            fit.leaves.pop(leaf, None)
-            if not fit.leaves:
-                del branch.fits[option]
-                for room in dict.fromkeys(r for dim, _ in option.cost for r in branch.rooms_of.get(dim, ())):
-                    room.forget(fit)
+def stop_watching(watcher: Watcher) -> None:
+    room = watcher.watching
+    watcher.serial += 1
+    watcher.watching = None
+    if room is not None:
+        room.forget()

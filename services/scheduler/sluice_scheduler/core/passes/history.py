@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim
-from sluice_scheduler.core.fairness.shares import dominant, leaf_vector, rounded
+from sluice_scheduler.core.fairness.shares import dominant_share
 from sluice_scheduler.core.stored.entities import History
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def remember(state: State) -> None:
         if history is None:
             history = History(queue=branch.name, time_ms=state.cell.time_ms, used={})
             state.histories.put(history)
-        vector = leaf_vector(_amounts(history), state.forest.capacity)
-        branch.past_share = rounded(dominant(vector, branch.weight))
+        past = dict(state.forest.kind_of.cost(tuple(_amounts(history).items())))
+        branch.past_share = dominant_share(past, state.forest.whole, branch.weight)
         if branch.head is not None:  # without one it has no turn; when it gets one it is ranked anew
             state.forest.touch(branch)
 

@@ -1,54 +1,56 @@
-"""Taking back: between queues where it strictly improves, inside a queue by priority.
+"""Taking back: between queues where it raises the potential, inside a queue by priority.
 
-A reclaim is first tried on paper. Victims are picked one by one from the branch with the highest share under
-the scope, down to one queue, until the claim would fit; who turns out not to be needed is let go; then the
-move is judged. The scope is the whole tree first, and then the claimant's own branch, level by level.
+A *move* is a set of victims and the set of claims that come in by it: a claim first in its line, and what
+else deserved then fits into what they leave. It is tried on paper and judged (potential.py). If one set of
+victims is judged wrong, others are tried, within the step's budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import heapq
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Dim, Option
-from sluice_scheduler.core.fairness.hopes import hopeful
+from sluice_scheduler.core.fairness.branch import COVERED, Branch, below_common
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
 from sluice_scheduler.core.fairness.rooms import Room
-from sluice_scheduler.core.fairness.shares import as_percent
-from sluice_scheduler.core.passes.trial import Trial, rises
-from sluice_scheduler.core.passes.victims import Unit, units_of
+from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
+from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.passes.potential import Worth, levels_rise
+from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
 from sluice_scheduler.core.state.members import priority_of, workload_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
+#: So many of a queue's shapes are tried in one pass, so many spots of each, so many victims by themselves.
+_SHAPES_MAX: Final = 8
+_SPOTS_MAX: Final = 8
+_SINGLES_MAX: Final = 4
+#: So many claims are let in on paper when a move is judged.
+_LET_IN_MAX: Final = 512
 
 
-def reclaim(state: State) -> bool:
-    """Let the first claim that may push others out do so; whether there was one."""
+def reclaim(state: State, budget: Budget) -> bool:
+    """Let claims push others out where the rules allow it; whether everybody who may was tried."""
     state.forest.settle()
-    units: dict[Branch, list[Unit]] = {}  # nothing changes until somebody's search is carried out
-    for leaf, claim in _claimants(state):
-        for option in claim.shape.options:
-            search = Search(state, leaf, claim, option, units)
-            if search.between_queues() or search.inside_queue():
-                search.carry_out()
-                return True
-    return False
-
-
-def _claimants(state: State) -> list[tuple[Branch, Claim]]:
-    """Who might push others out, in the order in which they would be served."""
-    found: list[tuple[Any, Branch, Claim]] = []
-    for leaf in hopeful(state.forest):
-        if len(leaf.line):
-            for claim in leaf.line.firsts(skip=lambda claim: is_barred(state, claim)):
-                found.append((state.forest.rank_of(leaf, claim), leaf, claim))
-    return [(leaf, claim) for _, leaf, claim in sorted(found, key=lambda each: (each[0], each[2].place))]
+    claimants = Claimants(state)
+    session = Session(state, budget)
+    while (found := claimants.next()) is not None:
+        leaf, claims = found
+        if budget.is_spent:
+            return False
+        for claim in claims:
+            if session.let_in(leaf, claim):
+                state.forest.settle()
+                claimants.again(leaf)
+                break
+    return True
 
 
 def is_barred(state: State, claim: Claim) -> bool:
@@ -56,236 +58,234 @@ def is_barred(state: State, claim: Claim) -> bool:
     workload = workload_of(state, claim.key)
     if workload is None or workload.barred < state.cell.grounds:
         return False
+    if state.now_ms - workload.barred_ms >= state.config.tenure_ms:
+        return False  # who takes turns waits for no more than a tenure
     leaf = state.forest.leaves[claim.line]
-    return not any(_covering(leaf, option) for option in claim.shape.options)
+    return not any(branch.is_covered(spot.cost) for spot in claim.shape.spots[:1] for branch in leaf.path)
 
 
-def _covering(leaf: Branch, option: Option) -> list[Branch]:
-    """The branches whose guarantees cover what is asked for."""
-    return [branch for branch in leaf.path if branch.is_covered(option.cost)]
+class Claimants:
+    """The queues whose claims may push others out, in the order in which they would be served."""
 
-
-class Search:
-    """The search for what must leave so that a claim fits."""
-
-    def __init__(
-        self,
-        state: State,
-        leaf: Branch,
-        claim: Claim,
-        option: Option,
-        units: dict[Branch, list[Unit]],
-    ) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
         self._forest = state.forest
-        self._leaf = leaf
-        self._claim = claim
-        self._option = option
-        self._covering = _covering(leaf, option)
-        self._units = units
-        self._highest: Branch | None = None  # of the branches that victims were looked for in
-        self._taken: list[Unit] = []
-        self._broken: list[Promise] = []
-        self._trial = self._new_trial()
+        self._heap: list[tuple[tuple[Any, ...], Branch, list[Claim]]] = []
+        #: The two largest shares among each branch's children: nobody's rises above them while a pass takes back.
+        self._richest: dict[Branch, list[tuple[int, Branch]]] = {}
+        for leaf in self._forest.leaves.values():
+            self.again(leaf)
 
-    def between_queues(self) -> bool:
-        scopes = [branch for branch in reversed(self._leaf.path) if branch is not self._leaf]
-        for scope in scopes:
-            if not (scope.policy.reclaims or self._covering):
-                continue
-            if self._highest is not None and len(self._highest.path) >= len(scope.path):
-                continue  # a wider scope has failed without looking anywhere else than this one would
-            if not self._covering and scope is self._leaf.parent and not self._stays_below_siblings():
-                continue
-            self._highest = None
-            self._taken, self._trial = [], self._new_trial()
-            if self._collect(partial(self._victim_below, scope)) and self._is_right():
+    def next(self) -> tuple[Branch, list[Claim]] | None:
+        if not self._heap:
+            return None
+        _, leaf, claims = heapq.heappop(self._heap)
+        return leaf, claims
+
+    def again(self, leaf: Branch) -> None:
+        if not len(leaf.line) or leaf.parent is None:
+            return
+        claims = [claim for claim in self._tried(leaf) if self._may_push(leaf, claim)]
+        if claims:
+            heapq.heappush(self._heap, (self._rank(leaf, claims[0]), leaf, claims))
+
+    def _tried(self, leaf: Branch) -> Iterator[Claim]:
+        """The first claim of each shape that is not barred; nobody passes a barred one in a strict line."""
+        for first in leaf.line.firsts(_SHAPES_MAX):
+            if leaf.line.strict:
+                if not is_barred(self._state, first):
+                    yield first
+                return
+            row = (claim for claim in leaf.line.row(first.shape) if not is_barred(self._state, claim))
+            claim = next(row, None)
+            if claim is not None:
+                yield claim
+
+    def _may_push(self, leaf: Branch, claim: Claim) -> bool:
+        state = self._state
+        if not claim.shape.spots or state.now_ms - claim.created_ms < state.config.reclaim_after_ms:
+            return False
+        if leaf.queue is not None and leaf.queue.facts.preemption != "never":
+            return True
+        spot = claim.shape.spots[0]
+        if any(branch.is_covered(spot.cost) for branch in leaf.path):
+            return True
+        if leaf.share > leaf.deserved - TOLERANCE:
+            return False
+        return any(self._is_poorer(branch, spot) for branch in leaf.path[:-1])
+
+    def _is_poorer(self, branch: Branch, spot: Spot) -> bool:
+        """Whether some sibling has more than the branch would have."""
+        assert branch.parent is not None
+        if not any(scope.policy.reclaims for scope in branch.parent.path):
+            return False
+        richest = self._richest.get(branch.parent)
+        if richest is None:
+            top = heapq.nlargest(2, branch.parent.children, key=lambda child: child.share)
+            richest = self._richest[branch.parent] = [(child.share, child) for child in top]
+        others = max((share for share, child in richest if child is not branch), default=0)
+        return branch.share_with(spot.kinds, self._forest.whole) < others
+
+    def _rank(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
+        spot = claim.shape.spots[0]
+        at = self._forest.class_of(leaf, spot.kinds, spot.cost)
+        along = tuple((branch.rank(claim, COVERED)[1], branch.order) for branch in reversed(leaf.path[:-1]))
+        return (at, along, claim.place)
+
+
+class Session:
+    """What one pass knows while it takes back."""
+
+    def __init__(self, state: State, budget: Budget) -> None:
+        self.state = state
+        self.budget = budget
+        self.worth = Worth(state)
+        self.ranking = Ranking()
+
+    def let_in(self, leaf: Branch, claim: Claim) -> bool:
+        """Let a claim push others out, at any of its spots; whether it did."""
+        self.budget.spend()
+        for spot in claim.shape.spots[:_SPOTS_MAX]:
+            move = Move(self, leaf, claim, spot)
+            if move.find():
+                move.carry_out()
                 return True
         return False
 
-    def _stays_below_siblings(self) -> bool:
-        """Whether any sibling has more than the claimant's queue would have. Leaves' shares depend on nothing
-        but their usage, so of them it can be told without trying."""
-        assert self._leaf.parent is not None
-        siblings = [child for child in self._leaf.parent.children if child is not self._leaf]
-        share = self._new_trial().share(self._leaf)
-        return any(not child.is_leaf or child.share > share for child in siblings)
 
-    def inside_queue(self) -> bool:
-        queue = self._leaf.queue
-        if queue is None or queue.facts.preemption != "lowerPriority":
-            return False
-        self._taken, self._trial = [], self._new_trial()
-        self._break_promises()
-        return self._collect(self._victim_of_lower_priority)
+class Move:
+    """A claim, and what has to leave so that it fits."""
 
-    # ---- what is in the way
+    def __init__(self, session: Session, leaf: Branch, claim: Claim, spot: Spot) -> None:
+        self._session = session
+        self._state = session.state
+        self._forest = session.state.forest
+        self._leaf = leaf
+        self._claim = claim
+        self._spot = spot
+        self._rooms = self._forest.rooms_for(leaf, spot.cost)
+        self._covering = [branch for branch in leaf.path if branch.is_covered(spot.cost)]
+        self._paper = Paper(self._forest)
+        self._paper.move(leaf, spot.cost, 1)
+        self._search = self._new_search()
+        self._broken: list[Promise] = []
+        self._inside = False
+        self._outside = bool(self._covering)  # what a guarantee covers is looked for outside it first
 
-    def _new_trial(self) -> Trial:
-        trial = Trial(self._forest, taken=[dim for dim, _ in self._option.cost], unblocked=[self._leaf])
-        trial.move(self._leaf, self._option.cost, 1)
-        return trial
+    @property
+    def _taken(self) -> Collection[Unit]:
+        return self._search.taken
+
+    def _new_search(self) -> Search:
+        return Search(
+            self._state,
+            self._session.budget,
+            self._session.ranking,
+            paper=self._paper,
+            short=self._short_rooms,
+            may_take_from=self._may_take_from,
+            may_take=self._may_take,
+            avoid=self._leaf,
+        )
 
     def _short_rooms(self) -> Iterator[Room]:
         """Rooms that would be overfull, those nearest to the queue first. Who leaves is counted out."""
-        for branch in self._leaf.bounded:
-            for room in branch.rooms:
-                if (
-                    room.bound.part(self._option.cost)
-                    and self._trial.used(branch, room.bound) > room.bound.amount
-                ):
-                    yield room
+        return (room for room, _ in self._rooms if self._paper.missing(room) > 0)
 
-    def _collect(self, pick: Callable[[Room], Unit | None]) -> bool:
-        """Take victims until everything fits; then let go whom nobody needs."""
-        if any(dim not in self._forest.capacity for dim, _ in self._option.cost):
-            return False
-        while (room := next(self._short_rooms(), None)) is not None:
-            unit = pick(room)
-            if unit is None:
-                return False
-            self._take(unit)
-        for unit in list(self._taken):
-            self._trial.move(unit.leaf, unit.cost, 1)
-            self._taken.remove(unit)
-            if next(self._short_rooms(), None) is not None:
-                self._trial.move(unit.leaf, unit.cost, -1)
-                self._taken.append(unit)
-        return bool(self._taken or self._broken)
+    # ---- the search
 
-    def _take(self, unit: Unit) -> None:
-        """A gang that goes whole takes its growth pods along."""
-        if unit.is_whole:
-            for other in [each for each in self._taken if each.application is unit.application]:
-                self._taken.remove(other)
-                self._trial.move(other.leaf, other.cost, 1)
-        self._trial.move(unit.leaf, unit.cost, -1)
-        self._taken.append(unit)
+    def find(self) -> bool:
+        if any(need > room.bound.amount for room, need in self._rooms):
+            return False  # it could not fit if everybody left
+        if next(self._short_rooms(), None) is None:
+            return self._is_due()  # it fits when those are gone who leave already
+        if self._is_due():
+            if self._between_queues():
+                return True
+            if self._outside:
+                self._outside = False
+                if self._between_queues():
+                    return True
+        return self._inside_queue()
 
-    # ---- victims
-
-    def _victim_below(self, scope: Branch, room: Room) -> Unit | None:
-        """From the branch with the highest share; the claimant's own is entered when it comes up."""
-        within = room.branch if scope in room.branch.path else scope
-        if within is self._leaf:
-            return None
-        if self._highest is None or len(within.path) < len(self._highest.path):
-            self._highest = within
-        for child in self._by_share(within):
-            if child is self._leaf:
-                continue
-            if child in self._leaf.path:
-                unit = self._victim_below(child, room) if self._may_take_within(child) else None
-            else:
-                unit = self._victim_in(child, room.bound.dims, (child,))
-            if unit is not None:
-                return unit
-        return None
-
-    def _may_take_within(self, branch: Branch) -> bool:
-        """What a guarantee covers is looked for outside before it is taken from those who share it."""
-        return not self._covering or any(branch in covering.path[1:] for covering in self._covering)
-
-    def _victim_in(self, branch: Branch, dims: tuple[Dim, ...], below: tuple[Branch, ...]) -> Unit | None:
-        """The first unit of a branch that may be taken; `below` are the branches that would lose by it."""
-        if not self._trial.holds(branch, dims) or (
-            branch.queue is not None and not branch.queue.facts.reclaim
-        ):
-            return None
-        if not branch.is_leaf:
-            victims = (self._victim_in(child, dims, (child, *below)) for child in self._by_share(branch))
-            return next((unit for unit in victims if unit is not None), None)
-        return next(
-            (
-                unit
-                for unit in self._untaken(branch)
-                if unit.touches(dims) and self._is_ripe(unit) and not self._robs_guarantee(unit, below)
-            ),
-            None,
-        )
-
-    def _victim_of_lower_priority(self, room: Room) -> Unit | None:
-        return next(
-            (
-                unit
-                for unit in self._untaken(self._leaf)
-                if unit.priority < self._claim.priority
-                and unit.touches(room.bound.dims)
-                and self._is_ripe(unit)
-            ),
-            None,
-        )
-
-    def _by_share(self, branch: Branch) -> list[Branch]:
-        return sorted(
-            branch.children, key=lambda child: (self._trial.share(child), child.order), reverse=True
-        )
-
-    def _untaken(self, leaf: Branch) -> Iterator[Unit]:
-        if leaf not in self._units:
-            self._units[leaf] = units_of(self._state, leaf)
-        gone = {id(unit) for unit in self._taken}
-        whole = {id(unit.application) for unit in self._taken if unit.is_whole}
-        return (
-            unit for unit in self._units[leaf] if id(unit) not in gone and id(unit.application) not in whole
-        )
-
-    def _is_ripe(self, unit: Unit) -> bool:
-        """Whether all its pods have run for as long as their queue wants."""
-        queue = unit.leaf.queue
-        minimum_ms = queue.facts.minimum_run_ms if queue else 0
-        return all(self._state.cell.time_ms - pod.admitted_ms >= minimum_ms for pod in unit.pods)
-
-    def _robs_guarantee(self, unit: Unit, below: tuple[Branch, ...]) -> bool:
-        """Whether taking it would leave anybody short of a guarantee."""
-        return any(
-            (part := bound.part(unit.cost)) and self._trial.used(branch, bound) - part < bound.amount
-            for branch in below
-            for bound in branch.guarantees
-        )
-
-    # ---- judgement
-
-    def _is_right(self) -> bool:
-        """Whether the move raises the potential strictly, and robs nobody poorer."""
-        victims = list(dict.fromkeys(unit.leaf for unit in self._taken))
-        leaves = [self._leaf, *victims]
-        taken = [dim for dim, _ in self._option.cost]
-        before = Trial(self._forest, taken=taken, unblocked=leaves)
-        after = Trial(self._forest, taken=taken, unblocked=leaves)
-        after.move(self._leaf, self._option.cost, 1)
-        for unit in self._taken:
-            after.move(unit.leaf, unit.cost, -1)
-        if any(self._falls_short(branch, before, after) for leaf in leaves for branch in leaf.path):
-            return False
-        owed = [self._is_owed_by(victim) for victim in victims]
-        if all(owed):
+    def _is_due(self) -> bool:
+        """Whether shares, or a guarantee, speak for the claim."""
+        if self._covering:
             return True
-        for victim, is_owed in zip(victims, owed, strict=True):
-            mine, theirs = _below_common(self._leaf, victim)
-            if not is_owed and after.share(mine) >= before.share(theirs):
-                return False
-        if any(_gains(branch, before, after) for branch in self._leaf.path):
+        if not any(scope.policy.reclaims for scope in self._leaf.path[1:]):
+            return False
+        return self._leaf.share < self._leaf.deserved - TOLERANCE
+
+    def _between_queues(self) -> bool:
+        search = self._search
+        if search.small_units() and self._is_right():
             return True
-        pods = sum(part.pods for part in self._claim.shape.parts)
-        more_pods = pods > sum(len(unit.pods) for unit in self._taken)
-        return rises(before, after, leaves, more_pods=more_pods)
+        search.give_back_all()
+        for unit in search.enough_by_itself()[:_SINGLES_MAX]:
+            search.take(unit)
+            if self._is_right():
+                return True
+            search.give_back_all()
+        if search.any_units() and self._is_right():
+            return True
+        search.give_back_all()
+        return False
+
+    def _may_take_from(self, branch: Branch) -> bool:
+        queue = branch.queue
+        if branch in self._leaf.path:
+            return not self._outside or any(branch in covering.path[1:] for covering in self._covering)
+        if queue is not None and not queue.facts.reclaim:
+            return False
+        if branch.is_leaf and self._unripe(branch):
+            return False
+        if self._is_owed_by(branch):
+            return True
+        mine, theirs = below_common(self._leaf, branch)
+        assert mine.parent is not None
+        if not any(scope.policy.reclaims for scope in mine.parent.path):
+            return False
+        return self._paper.share(mine) < theirs.share
+
+    def _unripe(self, leaf: Branch) -> bool:
+        """Whether nothing of a queue has run for as long as it wants."""
+        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
+        units = self._state.units.get(leaf.name)
+        return bool(minimum_ms and units is not None and not units.any_from(self._state.now_ms - minimum_ms))
+
+    def _may_take(self, unit: Unit) -> bool:
+        if not unit.is_ripe(self._state.now_ms):
+            return False
+        return self._is_owed_by(unit.leaf) or is_within_lost_work(self._state, unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
         """Whether a guarantee covers the claim in which the victim has no part.
 
         One that both share is as much the victim's: they would take the same from each other for ever.
         """
-        mine, _ = _below_common(self._leaf, victim)
+        if not self._covering or victim in self._leaf.path:
+            return False
+        mine, _ = below_common(self._leaf, victim)
         return any(mine in covering.path for covering in self._covering)
 
-    def _falls_short(self, branch: Branch, before: Trial, after: Trial) -> bool:
-        return any(
-            after.used(branch, bound) < min(before.used(branch, bound), bound.amount)
-            for bound in branch.guarantees
-        )
-
-    # ---- the deed
+    def _inside_queue(self) -> bool:
+        queue = self._leaf.queue
+        if queue is None or queue.facts.preemption != "lowerPriority":
+            return False
+        self._inside = True
+        self._break_promises()
+        for unit in in_victims_order(self._state, self._leaf):
+            if next(self._short_rooms(), None) is None:
+                break
+            self._session.budget.spend()
+            if unit.priority >= self._claim.priority or not unit.is_ripe(self._state.now_ms):
+                continue
+            if any(room.bound.part(unit.cost) for room in self._short_rooms()):
+                self._search.take(unit)
+        if next(self._short_rooms(), None) is not None:
+            return False
+        self._search.spare()
+        return bool(self._taken or self._broken)
 
     def _break_promises(self) -> None:
         """A claim of higher priority takes over what is held for a lower one in its queue."""
@@ -296,58 +296,107 @@ class Search:
             ):
                 if next(self._short_rooms(), None) is None:
                     return
-                self._trial.move(self._leaf, promised_cost(promise), -1)
+                self._paper.move(self._leaf, promised_cost(promise), -1)
                 self._broken.append(promise)
+
+    # ---- judgement
+
+    def _is_right(self) -> bool:
+        """Whether the move raises the potential strictly, and robs nobody poorer."""
+        taken, worth = self._taken, self._session.worth
+        gain = max((worth.named_part(branch, self._spot.cost) for branch in self._covering), default=0)
+        loss = worth.loses_guaranteed(taken)
+        if gain and gain > loss:
+            return True
+        if loss > gain or any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
+            return False
+        before = Paper(self._forest)
+        let_in = self._let_in()
+        rise = self._rise_of_deserved(before) or levels_rise(before, self._paper)
+        pods = self._claim.shape.pods + sum(claim.shape.pods for _, claim, _ in let_in)
+        for leaf, _, cost in let_in:
+            self._paper.move(leaf, cost, -1)
+        return rise > 0 or (rise == 0 and pods > sum(len(unit.pods) for unit in taken))
+
+    def _robs(self, victim: Branch) -> bool:
+        if self._is_owed_by(victim):
+            return False
+        mine, theirs = below_common(self._leaf, victim)
+        return self._paper.share(mine) >= theirs.share
+
+    def _rise_of_deserved(self, before: Paper) -> int:
+        worth, rise = self._session.worth, 0
+        for leaf in self._paper.touched:
+            if leaf.is_leaf:
+                rise += worth.deserved(self._paper, leaf, self._taken) - worth.deserved(before, leaf, ())
+        slack = TOLERANCE * len(self._paper.touched)
+        return 0 if abs(rise) <= slack else rise
+
+    def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
+        """What else deserved fits on paper into what the victims leave: of the claimant's line, then of others'."""
+        if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
+            return []
+        found: list[tuple[Branch, Claim, Cost]] = []
+        others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf and len(leaf.line)]
+        others.sort(key=lambda leaf: (leaf.share - leaf.deserved, leaf.order))
+        for leaf in (self._leaf, *others):
+            if len(found) >= _LET_IN_MAX:
+                break
+            for claim in leaf.line.in_order(_LET_IN_MAX - len(found)):
+                self._session.budget.spend(len(found) % 8 == 0)
+                cost = self._fits_on_paper(leaf, claim) if claim is not self._claim else None
+                if cost is not None:
+                    self._paper.move(leaf, cost, 1)
+                    found.append((leaf, claim, cost))
+                elif claim is not self._claim:
+                    break
+        return found
+
+    def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
+        for spot in claim.shape.spots:
+            if any(self._paper.missing(room) + need > 0 for room, need in self._forest.rooms_for(leaf, spot.cost)):
+                continue
+            if all(
+                self._paper.share_with(branch, spot.cost) <= branch.deserved + TOLERANCE
+                for branch in leaf.path[:-1]
+            ):
+                return spot.cost
+        return None
+
+    # ---- the deed
 
     def carry_out(self) -> None:
         state, claim = self._state, self._claim
         for promise in self._broken:
             give_up(state, promise)
         state.forest.leave(claim.key)
-        inside = all(unit.leaf is self._leaf for unit in self._taken)
-        reason = "Preempted" if inside else "Reclaimed"
-        deadlines = [state.cell.time_ms]
+        reason = "Preempted" if self._inside else "Reclaimed"
+        deadlines = [state.now_ms]
         for unit in self._taken:
-            why = (
-                f"priority {claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
-                if inside
-                else _why_reclaimed(self._leaf, unit.leaf, covered=self._is_owed_by(unit.leaf))
-            )
-            deadlines.append(evict(state, unit, reason=reason, sentence=why))
+            deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
+            self._session.budget.spend(2)
+        self._session.worth.forget(self._taken)
+        self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,
             Promise(
                 claim=claim.key,
                 seq=state.cell.next_seq,
                 queue=self._leaf.name,
-                pools=self._option.pools,
-                cost=tuple((*dim, amount) for dim, amount in self._option.cost),
+                pools=self._spot.pools,
+                cost=tuple((*dim, amount) for dim, amount in self._spot.cost),
                 until_ms=max(deadlines) + PATIENCE_MS,
             ),
         )
 
-
-def _gains(branch: Branch, before: Trial, after: Trial) -> bool:
-    """Whether a shortfall of a guarantee shrinks."""
-    return any(
-        before.used(branch, bound) < min(bound.amount, after.used(branch, bound))
-        for bound in branch.guarantees
-    )
-
-
-def _below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
-    """The branches of two leaves right under their lowest common ancestor."""
-    above = set(one.path)
-    theirs = next(branch for branch in other.path if branch.parent in above)
-    mine = next(branch for branch in one.path if branch.parent is theirs.parent)
-    return mine, theirs
-
-
-def _why_reclaimed(leaf: Branch, victim: Branch, *, covered: bool) -> str:
-    if covered:
-        return f"{leaf.name} is owed this by a guarantee"
-    mine, theirs = _below_common(leaf, victim)
-    return (
-        f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of, "
-        f"{mine.name} only {as_percent(mine.share)}"
-    )
+    def _why(self, unit: Unit) -> str:
+        if self._inside:
+            return f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
+        if self._is_owed_by(unit.leaf):
+            return f"{self._leaf.name} is owed this by a guarantee"
+        mine, theirs = below_common(self._leaf, unit.leaf)
+        return (
+            f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
+            f"{as_percent(theirs.deserved)}, {mine.name} has {as_percent(mine.share)} and deserves "
+            f"{as_percent(mine.deserved)}"
+        )

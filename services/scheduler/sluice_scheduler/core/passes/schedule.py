@@ -3,18 +3,22 @@ then take from those who have most for those who have least, where that strictly
 
 from __future__ import annotations
 
+from typing import Final
+
 from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications.queuejobs import run_jobs
 from sluice_scheduler.core.applications.release import about, admit_workload, heed
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Option, part_of
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot, part_of
 from sluice_scheduler.core.fairness.shares import as_percent
+from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.reports.shown import show_release
+from sluice_scheduler.core.passes.turns import forget_turns, reserved_that_fits, take_turns
 from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
 from sluice_scheduler.core.state.members import group_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
@@ -22,65 +26,78 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Promise
 
+#: What a pass may leave to be done by the next ones.
+SERVE: Final = "serve"
+RECLAIM: Final = "reclaim"
 
-def schedule(state: State) -> None:
+
+def schedule(state: State, *, ticks: bool) -> None:
+    """One pass. Room is taken from others with ticks alone: before that nobody has waited for a moment."""
+    budget = Budget()
+    takes_back = ticks or state.cell.unfinished == RECLAIM
+    state.leave_unfinished("")
     state.settle_applications()
     heed(state)
     state.forest.settle()
+    start_free(state)
+    if ticks:
+        work_out_deserved(state)
     remember(state)
-    shed(state)
+    forget_turns(state)
+    done = shed(state, budget)
     keep_promises(state)
     clean_up(state)
     run_jobs(state)
     open_reserved(state)
-    serve(state)
-    while reclaim(state):
+    if not (serve(state, budget) and done):
+        state.leave_unfinished(RECLAIM if takes_back else SERVE)
+        return
+    if takes_back:
+        if not reclaim(state, budget):
+            state.leave_unfinished(RECLAIM)
+        state.settle_applications()
         keep_promises(state)
-        serve(state)
-    show_release(state)
+        serve(state, budget)
+        take_turns(state)
 
 
 def waits_for_time(state: State) -> bool:
-    """Whether the mere passing of time may change what a pass decides.
-
-    Use in the past decays, but that moves turns alone, and while nothing fits nobody's turn counts.
-    """
-    if len(state.promises):
-        return True
-    return bool(state.forest.claims) and any(q.facts.minimum_run_ms for q in state.tree.values())
+    """Whether the mere passing of time may change what a pass decides."""
+    return bool(len(state.promises) or state.forest.claims or state.unsettled)
 
 
-def serve(state: State) -> None:
-    """Serve the branch that comes first, as often as its turn comes, until nothing fits."""
-    while True:
+def serve(state: State, budget: Budget) -> bool:
+    """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
+    while not budget.is_spent:
         if state.free:
             start_free(state)
-        leaf = state.forest.next()
-        if leaf is None:
-            return
-        assert leaf.head is not None, leaf.name
-        assert leaf.option is not None, leaf.name
-        admit(state, leaf, leaf.head, leaf.option)
+        found = reserved_that_fits(state) if len(state.turns) else None
+        if found is not None:
+            state.forest.keep_nothing()
+        found = found or state.forest.next()
+        if found is None:
+            return True
+        admit(state, *found)
+        budget.spend()
+    return False
 
 
-def admit(state: State, leaf: Branch, claim: Claim, option: Option) -> None:
+def admit(state: State, leaf: Branch, claim: Claim, spot: Spot) -> None:
     """Reserve from this moment on, and decide that the gates be opened."""
-    short = state.forest.short_of(leaf, option)
+    short = state.forest.short_of(leaf, spot.cost)
     assert short is None, f"no decision passes {short}"
+    why = _why_first(leaf, claim, spot)
     if not claim.gang:
-        pod = state.pod(claim.key)
-        why = _why_first(leaf, option)
-        open_gate(state, pod, option.pools[0], cost=option.cost, reason="Fits", sentence=why)
+        open_gate(state, state.pod(claim.key), spot.pools[0], cost=spot.cost, reason="Fits", sentence=why)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
     if workload is not None:
-        start(state, workload, option.pools, _why_first(leaf, option))
+        start(state, workload, spot.pools, why)
         return
-    pools = {part._replace(pods=1): pool for part, pool in zip(option.shape.parts, option.pools, strict=True)}
+    pools = {part._replace(pods=1): pool for part, pool in zip(spot.shape.parts, spot.pools, strict=True)}
     for pod in group_of(state, claim.key):
-        part = part_of(pod)
-        open_gate(state, pod, pools[part], reason="GangFits", sentence=_why_first(leaf, option))
+        open_gate(state, pod, pools[part_of(pod)], reason="GangFits", sentence=why)
     state.settle_applications()
 
 
@@ -168,15 +185,18 @@ def open_gate(
     state.assume(pod, decision, cost)
 
 
-def _why_first(leaf: Branch, option: Option) -> str:
-    if leaf.covered:
-        return f"fits into pool {option.where}, and a guarantee covers it"
+def _why_first(leaf: Branch, claim: Claim, spot: Spot) -> str:
+    where = f"fits into pool {spot.where}"
+    if any(branch.is_covered(spot.cost) for branch in leaf.path):
+        return f"{where}, and a guarantee covers it"
+    if leaf.turn is None or leaf.head is not claim:
+        return f"{where}; room was kept for it, for its turn had come long ago"
     held = (
         f"with {as_percent(leaf.share)} of what it has most of, by weight"
         if leaf.share
         else "holding nothing yet"
     )
-    return f"fits into pool {option.where}; {leaf.name} came first, {held}"
+    return f"{where}; {leaf.name} came first, {held}"
 
 
 # ---- promises
@@ -184,27 +204,22 @@ def _why_first(leaf: Branch, option: Option) -> str:
 
 def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
-    for promise in sorted(state.promises, key=lambda promise: promise.seq):
-        if _has_room(state, promise):
-            _keep(state, promise)
-        elif promise.until_ms <= state.cell.time_ms:
-            give_up(state, promise)
+    for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
+        for promise in list(alike.values()):
+            if _has_room(state, promise):
+                _keep(state, promise)
+            elif promise.until_ms > state.now_ms:
+                break
+            else:
+                give_up(state, promise)
 
 
 def _has_room(state: State, promise: Promise) -> bool:
     """Whether what was promised is there: nothing that others still hold is in the way."""
-    cost = promised_cost(promise)
     leaf = state.forest.leaves.get(promise.queue)
     if leaf is None:
         return False
-    for branch in leaf.bounded:
-        for room in branch.rooms:
-            part = room.bound.part(cost)
-            # The promise itself is in `usage` and off `leaving`: put it back on the side of what is not held.
-            held = sum(branch.usage.get(d, 0) + branch.leaving.get(d, 0) for d in room.bound.dims)
-            if part and held + part > room.bound.amount:
-                return False
-    return True
+    return all(room.unheld() >= need for room, need in state.forest.rooms_for(leaf, promised_cost(promise)))
 
 
 def _keep(state: State, promise: Promise) -> None:

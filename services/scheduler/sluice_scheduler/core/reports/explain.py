@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from sluice.quantities import format_amount
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Option, Shape, pod_cost
-from sluice_scheduler.core.fairness.fair import FairFigures
+from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
+from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.reclaim import is_barred
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.members import workload_of
@@ -44,11 +44,11 @@ class Standing(NamedTuple):
     eta_ms: int | None = None
 
 
-def why(state: State, key: str, fair: FairFigures) -> Answer:
+def why(state: State, key: str) -> Answer:
     """Why the pod or workload with this key is not admitted, or that it is."""
     claim = state.forest.claims.get(key)
     if claim is not None:
-        return _why_in_line(state, claim, fair)
+        return _why_in_line(state, claim)
     promise = state.promise_for(key)
     if promise is not None:
         return _why_promised(state)
@@ -57,10 +57,10 @@ def why(state: State, key: str, fair: FairFigures) -> Answer:
         return Answer(reason="Unknown", sentence=f"{key} is not known here")
     if account.problem:
         return Answer(reason="Problem", sentence=account.problem)
-    return _why_workload(state, account) if isinstance(account, Workload) else _why_pod(state, account, fair)
+    return _why_workload(state, account) if isinstance(account, Workload) else _why_pod(state, account)
 
 
-def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
+def _why_in_line(state: State, claim: Claim) -> Answer:
     state.forest.settle()
     leaf = state.forest.leaves[claim.line]
     before = [other for other in leaf.line if other.place < claim.place]
@@ -68,13 +68,14 @@ def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
     reason, sentence = why_short(state, leaf, claim)
     if reason in NEVER_FITS:
         return Answer(reason=reason, sentence=sentence, position=position)
-    bound = state.forest.short_of(leaf, claim.shape.options[0])
+    spot = state.forest.any_spot(claim.shape)
+    bound = state.forest.short_of(leaf, spot.cost) if spot is not None else None
     if leaf.line.strict and before:
         reason = "BehindFirst"
         stand = "1 claim stands" if len(before) == 1 else f"{len(before)} claims stand"
         sentence = f"{leaf.name} serves strictly in order, and {stand} before it"
     elif bound is not None:
-        sentence += _standing(leaf, bound, fair) + _ends_before(state, leaf, claim, before)
+        sentence += _standing(state, leaf) + _ends_before(state, leaf, claim, before)
     return Answer(
         reason=reason, sentence=sentence, position=position, eta_ms=_eta(state, claim.line, position)
     )
@@ -82,22 +83,17 @@ def _why_in_line(state: State, claim: Claim, fair: FairFigures) -> Answer:
 
 def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
     """What a claim in line is short of: a reason, and a sentence that stays true for long."""
-    if not claim.shape.options:
-        return "NoPool", NO_POOL
-    option = claim.shape.options[0]
-    bound = state.forest.short_of(leaf, option)
+    spot = state.forest.any_spot(claim.shape)
+    if spot is None:
+        return _why_nowhere(state, claim.shape)
+    bound = state.forest.short_of(leaf, spot.cost)
     if bound is None:
         return "NextPass", "it fits, and is served when its turn comes"
     resource = bound.dims[0][2]
-    if not any(dim in state.forest.capacity for dim in bound.dims):
-        return (
-            "NoSuchResource",
-            f"pool {bound.dims[0][1]} has no {resource}: take it out, or add nodes with it",
-        )
-    whole = _smaller_than(claim.shape, leaf)
+    whole = _smaller_than(state, claim.shape, leaf)
     if whole is not None:
-        return "TooLarge", _too_large(option, whole)
-    asked = format_amount(resource, bound.part(option.cost))
+        return "TooLarge", _too_large(spot, whole)
+    asked = format_amount(resource, bound.part(spot.cost))
     may_push = "; it lost pods before and takes none from others now" if is_barred(state, claim) else ""
     return (
         "NoRoom" if bound.name.startswith("pool ") else "OverLimit",
@@ -105,41 +101,65 @@ def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
     )
 
 
-def _smaller_than(shape: Shape, leaf: Branch) -> Bound | None:
+def _why_nowhere(state: State, shape: Shape) -> tuple[str, str]:
+    """Why no pool has a node for some part of it."""
+    places = state.places
+    for part in shape.parts:
+        pools = places.pools_for(part.cluster, dict(part.node_selector))
+        if not pools:
+            return "NoPool", NO_POOL
+        if places.pools_holding(part.cluster, part.node_selector, part.requests):
+            continue
+        where = f"pool {pools[0]}" if len(pools) == 1 else f"pools {', '.join(pools)}"
+        for resource, amount in part.requests:
+            largest = places.largest(part.cluster, part.node_selector, resource)
+            if amount and not largest:
+                return "NoSuchResource", f"{where} has no {resource}: take it out, or add nodes with it"
+            if amount > largest:
+                asked, there_is = format_amount(resource, amount), format_amount(resource, largest)
+                return "TooLarge", (
+                    f"a pod of it asks for {asked} {resource}, more than any node of {where} can hold "
+                    f"({there_is} at most): ask for less, or add larger nodes"
+                )
+        return "TooLarge", f"no node of {where} is large enough for a pod of it in every resource at once"
+    return "NoPool", NO_POOL
+
+
+def _smaller_than(state: State, shape: Shape, leaf: Branch) -> Bound | None:
     """The bound of the first place that a claim could never get under; none where one would let it in."""
-    bounds = [room.bound for branch in leaf.bounded for room in branch.rooms]
     found = [
-        next((bound for bound in bounds if bound.part(option.cost) > bound.amount), None)
-        for option in shape.options
+        next((r.bound for r, need in state.forest.rooms_for(leaf, spot.cost) if need > r.bound.amount), None)
+        for spot in shape.spots
     ]
-    return found[0] if None not in found else None
+    return found[0] if found and None not in found else None
 
 
-def _too_large(option: Option, bound: Bound) -> str:
+def _too_large(spot: Spot, bound: Bound) -> str:
     resource = bound.dims[0][2]
-    asks = f"asks for {format_amount(resource, bound.part(option.cost))} {resource} at once, more than"
+    asks = f"asks for {format_amount(resource, bound.part(spot.cost))} {resource} at once, more than"
     if bound.name.startswith("pool "):
         there_is = format_amount(resource, max(0, bound.amount))
         return f"{asks} {bound.name}, {there_is} in all: ask for less, or add nodes"
     return f"{asks} {bound.name}: ask for less, or raise that"
 
 
-def _standing(leaf: Branch, bound: Bound, fair: FairFigures) -> str:
-    """How far its queue is from what would be fair, of what the claim is short of."""
-    share = sum(fair.given.get(leaf, {}).get(dim, 0) for dim in bound.dims)
-    if not share:
-        return ""
-    return f"; {leaf.name} is at {leaf.used(bound) / share:.0%} of its fair share of {bound.dims[0][2]}"
+def _standing(state: State, leaf: Branch) -> str:
+    """How far its queue is from what it deserves."""
+    if not leaf.deserved:
+        return f"; {leaf.name} deserves nothing yet"
+    held, deserved = as_percent(leaf.share), as_percent(leaf.deserved)
+    return f"; {leaf.name} has {held} by weight and deserves {deserved}"
 
 
 def _ends_before(state: State, leaf: Branch, claim: Claim, before: Iterable[Claim]) -> str:
     """How many of its queue's pods must have ended for it to fit under every bound, whichever of them end and
     whatever those before it in line take; nothing where that alone does not make room."""
-    cost = claim.shape.options[0].cost
+    spot = state.forest.any_spot(claim.shape)
+    assert spot is not None, f"{claim.key} is short of a bound without a place"
+    cost = spot.cost
     shapes = Counter(other.shape for other in before)
     missing: dict[Room, int] = {}
-    for room in (room for branch in leaf.bounded for room in branch.rooms):
-        asked = room.bound.part(cost)
+    for room, asked in state.forest.rooms_for(leaf, cost):
         taken = sum(times * _most_of(shape, room.bound) for shape, times in shapes.items())
         if asked and asked + taken > room.left:
             missing[room] = asked + taken - room.left
@@ -152,12 +172,12 @@ def _ends_before(state: State, leaf: Branch, claim: Claim, before: Iterable[Clai
     count = max(end for end in ends if end is not None)
     resources = " or ".join(sorted({room.bound.dims[0][2] for room in missing}))
     have = "has" if count == 1 else "have"
-    condition = ", if others leave it the room" if _is_contested(leaf, claim, missing) else ""
+    condition = ", if others leave it the room" if _is_contested(state, leaf, claim, missing) else ""
     return f"; it fits once {count} of {leaf.name}'s pods with {resources} {have} ended{condition}"
 
 
 def _most_of(shape: Shape, bound: Bound) -> int:
-    return max((bound.part(option.cost) for option in shape.options), default=0)
+    return max((bound.part(spot.cost) for spot in shape.spots), default=0)
 
 
 def _ends_for(missing: int, held: Iterable[int]) -> int | None:
@@ -166,12 +186,18 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
     return next((count for count, total in enumerate(freed, start=1) if total >= missing), None)
 
 
-def _is_contested(leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
+def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
-    if any(other is not leaf for room in rooms for fit in room.needs for other in fit.leaves):
-        return True
+    for shape in state.forest.shapes.values():
+        if any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms):
+            if any(other is not leaf and _shares(other, room) for other in shape.lines for room in rooms):
+                return True
     behind = (other for other in leaf.line if other.place > claim.place)
     return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)
+
+
+def _shares(leaf: Branch, room: Room) -> bool:
+    return room.branch in leaf.path
 
 
 def _why_promised(state: State) -> Answer:
@@ -194,7 +220,7 @@ def _why_workload(state: State, workload: Workload) -> Answer:
     return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")
 
 
-def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
+def _why_pod(state: State, pod: Pod) -> Answer:
     if pod.holds:
         leaving = ", and is being taken back" if pod.evicting else ""
         return Answer(reason="Admitted", sentence=f"{pod.name} is admitted in pool {pod.pool}{leaving}")
@@ -212,7 +238,7 @@ def _why_pod(state: State, pod: Pod, fair: FairFigures) -> Answer:
         return _why_in_replica(state, app, pod.pod_set)
     workload = workload_of(state, pod.key)
     if workload is not None:
-        whole = why(state, workload.key, fair)
+        whole = why(state, workload.key)
         return Answer(
             reason="WaitsForGang",
             sentence=f"{workload.name} is not admitted yet: {whole.sentence}",

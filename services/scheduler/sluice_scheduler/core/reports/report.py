@@ -12,9 +12,9 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
 from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Dim
-from sluice_scheduler.core.fairness.fair import FairFigures
-from sluice_scheduler.core.fairness.shares import as_decimal, dominant, leaf_vector, rounded
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Dim, Kind
+from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
@@ -33,7 +33,6 @@ def report(state: State) -> None:
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    fair = FairFigures(state)
     pods = _pods_by_queue(state)
     told = 0
     for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
@@ -42,7 +41,7 @@ def report(state: State) -> None:
             state.report_due = True
             break
         if node is not None:
-            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods, fair))
+            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods))
     for pool in state.own_pools:
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
@@ -111,24 +110,46 @@ def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
     return found
 
 
-def _queue_fields(
-    state: State, node: QueueNode, pods: Mapping[str, list[Pod]], fair: FairFigures
-) -> dict[str, Any]:
+def _queue_fields(state: State, node: QueueNode, pods: Mapping[str, list[Pod]]) -> dict[str, Any]:
     own = pods[node.name]
     branch = state.forest.branch(node.name)
     assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
-    held = branch.usage
-    share, resource = dominant_share(held, state.forest.capacity, node.facts.weight)
+    dominant = dominant_kind(branch.held, state.forest.whole)
     return {
-        "usage": _by_pool(held),
-        "demand": _sorted(fair.demand.get(branch, {})),
-        "fair_share": _sorted(fair.shares.get(branch, {})),
-        "dominant_share": as_decimal(share),
-        "dominant_resource": resource,
+        "usage": _by_pool(branch.usage),
+        "demand": demand_of(branch),
+        "fair_share": deserved_by(state, branch),
+        "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
+        "dominant_resource": kind_name(dominant) if dominant else "",
         "pending": sum(1 for pod in own if pod.phase == "Waiting"),
         "running": sum(1 for pod in own if pod.holds),
         "conditions": _queue_conditions(state, node, own),
     }
+
+
+def demand_of(branch: Branch) -> Resources:
+    """What a queue and those below it hold and wait for, by kind: what may go to several supplies stands in the
+    one that it prefers."""
+    sums: Resources = {}
+    leaves = [branch]
+    while leaves:
+        leaf = leaves.pop()
+        leaves += leaf.children
+        for (supplies, resources), amounts in leaf.wants.items():
+            for resource, amount in zip(resources, amounts, strict=True):
+                add(sums, [(kind_name((supplies[0] if supplies else "", resource)), amount)])
+    return _sorted(sums)
+
+
+def deserved_by(state: State, branch: Branch) -> Resources:
+    """What a queue deserves, by kind."""
+    given = state.forest.deserving.given_to(branch)
+    return _sorted({kind_name(kind): round(amount) for kind, amount in given.items()})
+
+
+def kind_name(kind: Kind) -> str:
+    supply, resource = kind
+    return f"{supply}/{resource}" if supply else resource
 
 
 def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
@@ -268,18 +289,6 @@ def _by_pool(usage: Mapping[Dim, int]) -> Resources:
     for (_, pool, resource), amount in usage.items():
         add(sums, [(f"{pool}/{resource}", amount)])
     return _sorted(sums)
-
-
-def dominant_share(usage: Mapping[Dim, int], capacity: Mapping[Dim, int], weight: int) -> tuple[int, str]:
-    """What people are shown of any queue: the largest part of anything, by weight; and of what.
-
-    An inner queue's turn goes by its H-DRF share instead, which counts blocked children apart.
-    """
-    vector = leaf_vector(usage, capacity)
-    fine = dominant(vector, weight)
-    largest = max(vector.values(), default=0)
-    which = min((dim for dim, part in vector.items() if part == largest), default=None)
-    return rounded(fine), f"{which[1]}/{which[2]}" if which else ""
 
 
 def _sorted(amounts: Resources) -> Resources:

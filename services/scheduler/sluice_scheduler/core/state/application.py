@@ -8,16 +8,19 @@ several pods are one replica, they are so together.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Option, Part, Shape, cost_of, part, part_of
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part, part_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
+from sluice_scheduler.core.state.units import Entry, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Promise
 
@@ -28,10 +31,15 @@ if TYPE_CHECKING:
 class PodSetBook:
     """The pods of one pod set, and what is reserved for missing ones."""
 
-    __slots__ = ("cost", "holding", "queue", "reserved", "waiting")
+    __slots__ = ("cost", "edge", "fresh", "holding", "order", "queue", "reserved", "units", "waiting")
 
     def __init__(self) -> None:
         self.holding: set[str] = set()  # keys; evicted pods are out of it
+        #: The same, the oldest first: beyond the minimum they are growth.
+        self.order: list[tuple[int, int, str, str]] = []
+        self.fresh: list[tuple[int, int, str, str]] = []  # of those, who came since units were last kept
+        self.edge: tuple[int, int, str, str] | None = None  # the first of those that are growth
+        self.units: dict[str, tuple[str, Entry]] = {}  # a pod's key → where it stands as a unit
         self.waiting: set[str] = set()
         self.reserved = 0  # pods
         self.queue = ""
@@ -44,7 +52,18 @@ class PodSetBook:
 
 
 class Application:
-    __slots__ = ("books", "free", "group_gang", "group_size", "key", "offered", "replicated", "workload")
+    __slots__ = (
+        "_ranked",
+        "_whole",
+        "books",
+        "free",
+        "group_gang",
+        "group_size",
+        "key",
+        "offered",
+        "replicated",
+        "workload",
+    )
 
     def __init__(self, key: tuple[str, str, str]) -> None:
         self.key = key  # cluster, namespace, name
@@ -55,6 +74,8 @@ class Application:
         self.offered = False  # its waiting pods stand in line one by one
         self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
         self.free = False  # its minima are nothing: it starts without a claim
+        self._ranked: int | None = None  # its priority, as its units have it
+        self._whole: tuple[str, Entry | None] = ("", None)  # where it stands as a unit that goes whole
 
     @property
     def claim_key(self) -> str:
@@ -67,13 +88,18 @@ class Application:
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
+            insort(book.order, _age_of(pod))
+            book.fresh.append(_age_of(pod))
         elif pod.waits:
             book.waiting.add(pod.key)
 
-    def leave(self, pod: Pod) -> None:
+    def leave(self, pod: Pod, state: State) -> None:
         book = self.book(pod.pod_set)
-        book.holding.discard(pod.key)
         book.waiting.discard(pod.key)
+        if pod.key in book.holding:
+            book.holding.discard(pod.key)
+            del book.order[bisect_left(book.order, _age_of(pod))]
+            _drop_unit(state, book, pod.key)
 
     @property
     def admitted(self) -> bool:
@@ -93,6 +119,7 @@ class Application:
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)
+        self._keep_units(state)
         wanted = self._wanted_gang(state)
         self.free = wanted is not None and not wanted.shape.parts
         self._claim(state, self.claim_key, None if self.free else wanted)
@@ -115,13 +142,91 @@ class Application:
             first = state.pod(min(keys)).facts
             self.group_size, self.group_gang = first.group_size, first.gang
 
+    # ---- units
+
+    def replica_of(self, state: State, pod: Pod) -> list[Pod]:
+        """The pods of growth that only make sense together with this one."""
+        size = self.replica_size(pod.pod_set)
+        if size == 1:
+            return [pod]
+        book = self.book(pod.pod_set)
+        minimum = self._minima().get(pod.pod_set, 0)
+        at = bisect_left(book.order, _age_of(pod)) - minimum
+        first = minimum + at - at % size
+        return [state.pod(entry[3]) for entry in book.order[first : first + size]]
+
+    def drivers_last(self) -> list[str]:
+        single = {each.name for each in self._pod_sets() if each.max_count == 1}
+        return sorted(self.books, key=lambda name: (name in single, name))
+
+    def _pod_sets(self) -> Iterable[PodSetFacts]:
+        return self.workload.facts.pod_sets if self.workload is not None else ()
+
+    def _minima(self) -> dict[str, int]:
+        """How many pods of each set are no growth."""
+        if not self.admitted:
+            return {}
+        if self.workload is None:
+            return {"": self.group_size}
+        return {each.name: minimum_of(self.workload, each) for each in self._pod_sets()}
+
+    def _keep_units(self, state: State) -> None:
+        """Bring what can be taken back in step with who holds; it costs what has changed."""
+        minima = self._minima()
+        for name, book in self.books.items():
+            self._keep_growth(state, book, minima.get(name, 0))
+        queue, wanted = "", None
+        if self.admitted and any(min(minima.get(n, 0), len(b.order)) or b.reserved for n, b in self.books.items()):
+            queue = self.workload.queue if self.workload else self._first(state).queue
+            wanted = self._whole_entry(state)
+        if self._whole != (queue, wanted):
+            if self._whole[1] is not None:
+                state.units_of(self._whole[0]).remove(self._whole[1], growth=False)
+            if wanted is not None:
+                state.units_of(queue).add(wanted, growth=False)
+            self._whole = (queue, wanted)
+
+    def _first(self, state: State) -> Pod:
+        return min((state.pod(e[3]) for b in self.books.values() for e in b.order[:1]), key=lambda pod: pod.key)
+
+    def _whole_entry(self, state: State) -> Entry:
+        if self.workload is not None:
+            return (-self.workload.priority, self.workload.admitted_ms, 0, self.claim_key)
+        pods = [state.pod(entry[3]) for book in self.books.values() for entry in book.order]
+        priority = max(pod.facts.priority for pod in pods)
+        return (-priority, max(pod.admitted_ms for pod in pods), 0, self.claim_key)
+
+    def _keep_growth(self, state: State, book: PodSetBook, minimum: int) -> None:
+        rank = self.workload.priority if self.workload is not None and self.admitted else None
+        if self._ranked != rank:
+            for other in self.books.values():
+                for key in list(other.units):
+                    _drop_unit(state, other, key)
+                other.fresh, other.edge = list(other.order), None
+            self._ranked = rank
+        edge = book.order[minimum] if len(book.order) > minimum else None
+        if edge != book.edge:
+            low, high = sorted(each or _NOBODY for each in (edge, book.edge))
+            between = book.order[bisect_left(book.order, low) : bisect_left(book.order, high)]
+            for entry in between:
+                _drop_unit(state, book, entry[3])
+            book.fresh += between
+            book.edge = edge
+        for entry in book.fresh:
+            if edge is not None and entry >= edge and entry[3] in book.holding and entry[3] not in book.units:
+                pod = state.pod(entry[3])
+                if pod.pool:
+                    unit = entry_of(pod, pod.facts.priority if rank is None else rank)
+                    book.units[pod.key] = (pod.queue, unit)
+                    state.units_of(pod.queue).add(unit, growth=True)
+        book.fresh = []
+
     # ---- the reservation
 
     def _reserve(self, state: State) -> None:
         for book in self.books.values():
             if book.reserved:
                 state.forest.charge(book.queue, _times(book.cost, book.reserved), -1)
-                state.reserving[book.queue].pop(self.key, None)
                 book.reserved = 0
         workload = self.workload
         if workload is None or not self.admitted or controlled(state, workload):
@@ -136,7 +241,6 @@ class Application:
                 book.cost = cost_of(workload.cluster, pool, tuple(size.items())) if pool else ()
                 book.reserved = missing
                 state.forest.charge(book.queue, _times(book.cost, missing), 1)
-                state.reserving.setdefault(book.queue, {})[self.key] = self
 
     def _is_of_use(self, state: State, book: PodSetBook, size: Resources) -> bool:
         """Pods that came larger than they were said to be can't use what is reserved: it would only stand in
@@ -225,6 +329,20 @@ class Application:
         )
 
 
+#: After everybody.
+_NOBODY: Final = (1 << 63, 0, "", "")
+
+
+def _age_of(pod: Pod) -> tuple[int, int, str, str]:
+    return (pod.admitted_ms, pod.seq, pod.uid, pod.key)
+
+
+def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
+    standing = book.units.pop(key, None)
+    if standing is not None:
+        state.units_of(standing[0]).remove(standing[1], growth=True)
+
+
 def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
     alike: dict[Part, int] = {}
     for pod in pods:
@@ -238,8 +356,10 @@ def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
     parts = wanted.shape.parts
     if wanted.line != promise.queue or len(parts) != len(promise.pools):
         return False
-    cost = Option(wanted.shape, promise.pools).cost
-    return sorted((*dim, amount) for dim, amount in cost) == sorted(map(tuple, promise.cost))
+    sums: dict[Dim, int] = {}
+    for each, pool in zip(parts, promise.pools, strict=True):
+        add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
+    return sorted((*dim, amount) for dim, amount in sums.items()) == sorted(map(tuple, promise.cost))
 
 
 def _asks_the_same(one: Claim, other: Claim) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def make_promise(state: State, promise: Promise) -> None:
     state.promises.put(promise)
-    charge_promise(state, promise, 1)
+    enter_promise(state, promise)
     state.pass_due = True
 
 
@@ -24,6 +24,10 @@ def break_promise(state: State, claim: str) -> Promise | None:
     promise = state.promise_for(claim)
     if promise is not None:
         charge_promise(state, promise, -1)
+        alike = state.promised[_like(promise)]
+        del alike[promise.key]
+        if not alike:
+            del state.promised[_like(promise)]
         state.promises.drop(promise.key)
         state.pass_due = True
     return promise
@@ -44,6 +48,16 @@ def give_up_claim(state: State, claim: str) -> None:
     promise = state.promise_for(claim)
     if promise is not None:
         give_up(state, promise)
+
+
+def enter_promise(state: State, promise: Promise) -> None:
+    """Let it be found with those that wait for the same, in their order."""
+    state.promised.setdefault(_like(promise), {})[promise.key] = promise
+    charge_promise(state, promise, 1)
+
+
+def _like(promise: Promise) -> tuple[object, ...]:
+    return (promise.queue, promise.pools, promise.cost)
 
 
 def charge_promise(state: State, promise: Promise, sign: int) -> None:

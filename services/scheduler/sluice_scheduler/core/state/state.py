@@ -7,7 +7,8 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from sluice.decisions import Admit, Decision
@@ -21,12 +22,16 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.tree import QueueNode, build_tree, cell_problem
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.kinship import Kinship
+from sluice_scheduler.core.state.members import application_by_claim
 from sluice_scheduler.core.state.offers import offer
-from sluice_scheduler.core.state.promises import break_promise, charge_promise
+from sluice_scheduler.core.state.promises import break_promise, enter_promise
+from sluice_scheduler.core.state.turns import keep_room
+from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
     Cell,
     Cluster,
+    Deserved,
     Entity,
     Namespace,
     Pool,
@@ -35,7 +40,7 @@ from sluice_scheduler.core.stored.entities import (
 from sluice_scheduler.core.stored.tables import Tables
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 8
+CORE_VERSION: Final = 9
 
 D = TypeVar("D", bound=Decision)
 
@@ -78,6 +83,10 @@ class State(Tables):
         return self.cell.config
 
     @property
+    def now_ms(self) -> int:
+        return self.cell.time_ms
+
+    @property
     def home(self) -> str:
         """The cluster whose Queues and ResourcePools rule the cell."""
         return self.config.clusters[0]
@@ -112,6 +121,13 @@ class State(Tables):
         cell = self.cell
         cell.time_ms = max(time_ms, cell.time_ms)
         self.cells.put(cell)
+
+    def leave_unfinished(self, what: str) -> None:
+        """Say what the last pass has left to the next records."""
+        cell = self.cell
+        if cell.unfinished != what:
+            cell.unfinished = what
+            self.cells.put(cell)
 
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
@@ -150,7 +166,20 @@ class State(Tables):
     def promise_for(self, claim: str) -> Promise | None:
         return self.promises.get(f"{Promise.kind}/{claim}")
 
+    def application_of_claim(self, claim: str) -> Application:
+        app = application_by_claim(self, claim)
+        assert app is not None, f"{claim} is a unit, but no application"
+        return app
+
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
+
+    @contextmanager
+    def changing(self, pod: Pod) -> Iterator[None]:
+        """Change an account: it leaves books and lines as it was, and enters them as it is."""
+        self.withdraw(pod)
+        yield
+        self.pods.put(pod)
+        self.enter(pod)
 
     def enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
@@ -170,6 +199,8 @@ class State(Tables):
             self.holders[pod.queue].add(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+                if app is None and not pod.evicting:
+                    self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
             if pod.retry_ms:
                 self.retries[key] = pod.retry_ms
         elif pod.phase == "Waiting":
@@ -191,7 +222,7 @@ class State(Tables):
         key = pod.key
         app = self.application_of(pod) if pod.application else None
         if app is not None:
-            app.leave(pod)
+            app.leave(pod, self)
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self._forget_eviction(pod)
@@ -202,6 +233,8 @@ class State(Tables):
             self.holders[pod.queue].discard(key)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
+                if app is None and not pod.evicting:
+                    self.units_of(pod.queue).remove(entry_of(pod, pod.facts.priority), growth=True)
         else:
             self.forest.leave(key)
             self.misdirected.discard(key)
@@ -217,18 +250,15 @@ class State(Tables):
     def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
         """Count a waiting pod as admitted from this moment on, as was decided.
 
-        The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
-        application: this is what an admission costs.
+        The same as `changing` it, without what can't concern a pod that belongs to no application: this is
+        what an admission costs.
         """
-        plain = not pod.application
-        if not plain:
-            self.withdraw(pod)
-        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
-        pod.admitted_ms = decision.time_ms
-        key = self.pods.put(pod)
-        if not plain:
-            self.enter(pod)
+        if pod.application:
+            with self.changing(pod):
+                self._admit(pod, decision)
             return
+        self._admit(pod, decision)
+        key = self.pods.put(pod)
         self.report_due = self.pass_due = True
         self.forest.leave(key)
         if self.retries:
@@ -238,6 +268,12 @@ class State(Tables):
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
         self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+        self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
+
+    @staticmethod
+    def _admit(pod: Pod, decision: Admit) -> None:
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
+        pod.admitted_ms = decision.time_ms
 
     def replace_pod(self, before: Pod, after: Pod) -> None:
         """Put a later view of an account in the place of one that stands the same in books and lines."""
@@ -245,8 +281,13 @@ class State(Tables):
             self.assumed.pop(before.seq, None)
         self.pods.put(after)
 
+    def units_of(self, queue: str) -> Units:
+        units = self.units.get(queue)
+        if units is None:
+            units = self.units[queue] = Units()
+        return units
+
     def capacity_changed(self) -> None:
-        self.new_grounds()
         self.forest.capacity_changed()
         self.pass_due = self.report_due = self.past_due = True
 
@@ -255,7 +296,9 @@ class State(Tables):
     def application_of(self, pod: Pod) -> Application | None:
         if not pod.application:
             return None
-        place = (pod.cluster, pod.namespace, pod.application)
+        return self._application((pod.cluster, pod.namespace, pod.application))
+
+    def _application(self, place: tuple[str, str, str]) -> Application:
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
@@ -266,9 +309,7 @@ class State(Tables):
     def touch(self, workload: Workload) -> None:
         """Something of a workload's own account has changed."""
         place = workload.place
-        app = self.applications.get(place)
-        if app is None:
-            app = self.applications[place] = Application(place)
+        app = self._application(place)
         app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
         self.unheeded[workload.key] = None
@@ -287,20 +328,24 @@ class State(Tables):
         self.pass_due = self.report_due = True
 
     def settle_applications(self) -> None:
-        """Bring reservations and gang claims in step with accounts."""
+        """Bring reservations, units and gang claims in step with accounts."""
         while self.unsettled:
             unsettled = dict(self.unsettled)
             self.unsettled.clear()
             for key in sorted(unsettled):
-                app = unsettled[key]
-                app.settle(self)
-                self.due[key] = app
-                if app.admitted and app.gang is not None:
-                    self.gangs[key] = None
-                if app.workload is not None:
-                    self.untold[app.workload.key] = None
-                if app.free:
-                    self.free[key] = app
+                self.settle_application(unsettled[key])
+
+    def settle_application(self, app: Application) -> None:
+        key = app.key
+        self.unsettled.pop(key, None)
+        app.settle(self)
+        self.due[key] = app
+        if app.admitted and app.gang is not None:
+            self.gangs[key] = None
+        if app.workload is not None:
+            self.untold[app.workload.key] = None
+        if app.free:
+            self.free[key] = app
 
     # ---- what is derived
 
@@ -328,9 +373,11 @@ class State(Tables):
         #: Those of which their status alone says whether they are admitted.
         self.promptly: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
+        #: Promises by what they are promised, each in its order.
+        self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
+        self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.applications: dict[tuple[str, str, str], Application] = {}
-        self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
         self.unsettled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
@@ -349,8 +396,8 @@ class State(Tables):
             self.places.add(node)
         for held in self.unmanaged:
             self.places.hold(held, 1)
-        for promise in self.promises:
-            charge_promise(self, promise, 1)
+        for promise in sorted(self.promises, key=lambda promise: promise.seq):
+            enter_promise(self, promise)
         for workload in self.workloads:
             if workload.seq:
                 self.releasing[workload.seq] = workload.key
@@ -360,4 +407,19 @@ class State(Tables):
         for pod in self.pods:
             self.enter(pod)
         self.settle_applications()
+        self.recall_deserved()
         self.forest.settle()
+        for turn in self.turns:
+            keep_room(self, turn)
+
+    def recall_deserved(self) -> None:
+        """Tell the branches what they deserve, as it was worked out last."""
+        known = self.deserved.get(Deserved.kind)
+        shares = known.shares if known is not None else {}
+        names = {branch: deserved_name(branch) for branch in self.forest.all_branches()}
+        self.forest.set_deserved({branch: shares.get(name, 0) for branch, name in names.items()})
+
+
+def deserved_name(branch: Any) -> str:
+    """Under which what a branch deserves is stored."""
+    return f"{branch.name}/" if branch.is_implicit else str(branch.name)

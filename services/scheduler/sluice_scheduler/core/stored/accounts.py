@@ -101,8 +101,10 @@ class Workload(TrackedObject):
     shown: str = ""  # its DynamicWorkload, once that was asked for
     failed_ms: int = 0  # of Spark in client mode: when an executor failed that nobody has replaced
     job: JobRecord = field(default_factory=JobRecord)
-    #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise.
+    #: It lost pods when the cell's `grounds` stood there: it pushes nobody out until they rise, or until a
+    #: tenure has passed.
     barred: int = -1
+    barred_ms: int = 0
 
     @property
     def title(self) -> str:

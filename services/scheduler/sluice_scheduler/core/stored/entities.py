@@ -94,6 +94,61 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
+#: What a branch deserves before that was first worked out.
+NO_SHARE: Final = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Deserved(Entity):
+    """What each branch deserves, as it was worked out last: decisions go by it until the next time."""
+
+    kind: ClassVar[str] = "deserved"
+    shares: dict[str, int]  # by queue; an inner queue's own pods stand under its name and a slash
+
+    @property
+    def key(self) -> str:
+        return self.kind
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn(Entity):
+    """A claim whose turn has come and that did not fit. After its patience room is kept for it."""
+
+    kind: ClassVar[str] = "turn"
+    claim: str
+    since_ms: int
+    pools: tuple[str, ...] = ()  # where room is kept for it; empty: nowhere yet
+    cost: tuple[tuple[str, str, str, int], ...] = ()  # cluster, pool, resource, amount
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.claim}"
+
+
+@dataclass(slots=True, kw_only=True)
+class LostWork(Entity):
+    """How much running time was taken from a queue: in all, and by minute in the last hour."""
+
+    kind: ClassVar[str] = "lostwork"
+    queue: str
+    total_ms: int = 0
+    recent: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+    def add(self, now_ms: int, work_ms: int) -> None:
+        minute = now_ms // 60_000
+        self.recent = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
+        self.recent[str(minute)] = self.recent.get(str(minute), 0) + work_ms
+        self.total_ms += work_ms
+
+    def last_hour_ms(self, now_ms: int) -> int:
+        minute = now_ms // 60_000
+        return sum(lost for at, lost in self.recent.items() if int(at) > minute - 60)
+
+
 #: Over so many minutes a queue's drain is measured.
 DRAIN_MINUTES: Final = 10
 
@@ -240,6 +295,8 @@ class Cell(Entity):
     time_ms: int = 0
     rules_due: bool = False  # Queues or pools have changed, and what hangs on them was not redone yet
     grounds: int = 0  # rises when capacity was added or a queue edited: who lost pods may try again
+    #: What the last pass left to be done beyond its budget: "" (nothing), "serve" or "reclaim".
+    unfinished: str = ""
 
     @property
     def key(self) -> str:

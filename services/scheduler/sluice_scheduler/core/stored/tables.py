@@ -9,9 +9,11 @@ from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
     Cell,
     Cluster,
+    Deserved,
     Drain,
     Entity,
     History,
+    LostWork,
     Namespace,
     Node,
     Pool,
@@ -20,6 +22,7 @@ from sluice_scheduler.core.stored.entities import (
     Queue,
     Report,
     Tombstone,
+    Turn,
     Unmanaged,
 )
 
@@ -37,6 +40,9 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Promise,
     History,
     Drain,
+    Deserved,
+    Turn,
+    LostWork,
     Workload,
     Pod,
 )
@@ -106,6 +112,9 @@ class Tables:
         self.reports: Table[Report] = self._tables[Report.kind]
         self.promises: Table[Promise] = self._tables[Promise.kind]
         self.histories: Table[History] = self._tables[History.kind]
+        self.deserved: Table[Deserved] = self._tables[Deserved.kind]
+        self.turns: Table[Turn] = self._tables[Turn.kind]
+        self.lost_work: Table[LostWork] = self._tables[LostWork.kind]
         self.drains: Table[Drain] = self._tables[Drain.kind]
         self.workloads: Table[Workload] = self._tables[Workload.kind]
         self.pods: Table[Pod] = self._tables[Pod.kind]
