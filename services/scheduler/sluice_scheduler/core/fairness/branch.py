@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
 from sluice_scheduler.core.fairness.lines import Line
-from sluice_scheduler.core.fairness.rooms import Bound, Room, Watcher
-from sluice_scheduler.core.fairness.shares import SHARE_ONE, TOLERANCE, dominant_share, part_of_kind
-from sluice_scheduler.core.stored.entities import NO_SHARE
+from sluice_scheduler.core.fairness.rooms import Bound, Room
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, part_of_kind, slack
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.policies import Policy
@@ -94,7 +93,7 @@ class Branch:
         self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
         self.share = 0
-        self.deserved = NO_SHARE
+        self.deserved: dict[Kind, int] = {}  # in parts of a unit (`FRACTION_BITS`)
         self.head: Claim | None = None  # who is tried when it is this branch's turn
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
@@ -118,13 +117,26 @@ class Branch:
         return share
 
     def deserves(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
-        """Whether the branch would stay within what it deserves."""
-        return self.share_with(kinds, capacity) <= self.deserved + TOLERANCE
+        """Whether the branch would stay within what it deserves of all that is asked for."""
+        held, deserved = self.held, self.deserved
+        for kind, amount in kinds:
+            allowed = deserved.get(kind, 0) + slack(capacity.get(kind, 0))
+            if (held.get(kind, 0) + amount) << FRACTION_BITS > allowed:
+                return False
+        return True
 
-    @property
-    def surplus(self) -> int:
-        """How far the branch is above what it deserves."""
-        return self.share - self.deserved
+    def is_owed(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
+        """Whether the branch has less than it deserves of all that is asked for."""
+        held, deserved = self.held, self.deserved
+        for kind, _ in kinds:
+            missing = deserved.get(kind, 0) - (held.get(kind, 0) << FRACTION_BITS)
+            if missing <= slack(capacity.get(kind, 0)):
+                return False
+        return True
+
+    def deserved_share(self, capacity: Mapping[Kind, int]) -> int:
+        """The dominant share of what the branch deserves."""
+        return dominant_share(self.deserved, capacity, self.weight) >> FRACTION_BITS
 
     # ---- turns
 
@@ -186,7 +198,7 @@ class Branch:
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
 
 
-class Stuck(Watcher):
+class Stuck:
     """A leaf's claims of one shape that a limit keeps out."""
 
     __slots__ = ("leaf", "serial", "shape", "watching")
@@ -204,7 +216,3 @@ def below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
     theirs = next(branch for branch in other.path if branch.parent in above)
     mine = next(branch for branch in one.path if branch.parent is theirs.parent)
     return mine, theirs
-
-
-#: Every share is below it.
-MOST: Final = SHARE_ONE << 64

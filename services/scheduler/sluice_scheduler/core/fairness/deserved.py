@@ -19,12 +19,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Group, Kind
-from sluice_scheduler.core.fairness.shares import SHARE_ONE
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS
 
 Amounts: TypeAlias = dict[Kind, float]
 _NOTHING: Final = 1e-9
-#: What is deserved is kept in steps of this share, so that what rounding leaves behind is no news.
-_STEP: Final = SHARE_ONE >> 36
 #: Fractions as large as this are whole.
 _WHOLE: Final = 1 - 1e-12
 
@@ -310,13 +308,15 @@ class Deserving:
                 return
             self._stale[branch] = None
 
-    def update(self, orphaned: Mapping[Kind, int]) -> dict[Branch, int]:
+    def update(self, orphaned: Mapping[Kind, int]) -> dict[Branch, dict[Kind, int]]:
         """What branches deserve now, as far as that has changed. `orphaned`: held by nobody's queue."""
         if not self._stale and not self._all_stale:
             return {}
         self._ask(self._root)
-        given = {kind: float(max(0, amount - orphaned.get(kind, 0))) for kind, amount in self._capacity.items()}
-        changed: dict[Branch, int] = {}
+        given = {
+            kind: float(max(0, amount - orphaned.get(kind, 0))) for kind, amount in self._capacity.items()
+        }
+        changed: dict[Branch, dict[Kind, int]] = {}
         self._divide(self._root, given, changed)
         self._stale.clear()
         self._all_stale = False
@@ -351,7 +351,9 @@ class Deserving:
 
     def _offers(self, supply: str, resources: tuple[str, ...], amounts: Iterable[float]) -> bool:
         return all(
-            (supply, resource) in self._capacity for resource, amount in zip(resources, amounts, strict=True) if amount
+            (supply, resource) in self._capacity
+            for resource, amount in zip(resources, amounts, strict=True)
+            if amount
         )
 
     def _limit(self, branch: Branch, asked: Asked) -> None:
@@ -361,8 +363,11 @@ class Deserving:
         totals = self._by_kind(asked)
         for group, amounts in list(asked.totals.items()):
             part = min(
-                (limit / totals[kind] for kind in _kinds(group) if (limit := branch.limit.get(kind)) is not None
-                 and totals.get(kind, 0.0) > limit),
+                (
+                    limit / totals[kind]
+                    for kind in _kinds(group)
+                    if (limit := branch.limit.get(kind)) is not None and totals.get(kind, 0.0) > limit
+                ),
                 default=1.0,
             )
             if part < 1.0:
@@ -409,7 +414,7 @@ class Deserving:
 
     # ---- top down
 
-    def _divide(self, branch: Branch, given: Amounts, changed: dict[Branch, int]) -> None:
+    def _divide(self, branch: Branch, given: Amounts, changed: dict[Branch, dict[Kind, int]]) -> None:
         same = self._given.get(branch) == given
         self._given[branch] = given
         if branch.is_leaf or (same and branch not in self._stale and not self._all_stale):
@@ -418,10 +423,11 @@ class Deserving:
         _fit_floors(siblings, given)
         fill(siblings, given, self._capacity)
         for child, sibling in zip(branch.children, siblings, strict=True):
-            share = max(
-                (amount / self._capacity[kind] for kind, amount in sibling.use.items()), default=0.0
-            )
-            deserved = _rounded(share / child.weight)
+            deserved = {
+                kind: parts
+                for kind, amount in sorted(sibling.use.items())
+                if (parts := round(amount * (1 << FRACTION_BITS)))
+            }
             if deserved != child.deserved:
                 changed[child] = deserved
             self._divide(child, sibling.use, changed)
@@ -442,7 +448,11 @@ def _fit_floors(siblings: list[Sibling], given: Amounts) -> None:
     floors: Amounts = {}
     for sibling in siblings:
         _add(floors, sibling.use)
-    part = {kind: given.get(kind, 0.0) / amount for kind, amount in floors.items() if amount > given.get(kind, 0.0)}
+    part = {
+        kind: given.get(kind, 0.0) / amount
+        for kind, amount in floors.items()
+        if amount > given.get(kind, 0.0)
+    }
     if not part:
         return
     for sibling in siblings:
@@ -472,7 +482,3 @@ def _along(group: Group, way: int, amounts: Iterable[float]) -> Amounts:
     return {
         (supply, resource): amount for resource, amount in zip(group[1], amounts, strict=True) if amount > 0
     }
-
-
-def _rounded(share: float) -> int:
-    return round(share * (SHARE_ONE // _STEP)) * _STEP

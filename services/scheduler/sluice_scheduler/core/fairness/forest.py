@@ -519,7 +519,7 @@ class Forest:
 
     # ---- what is deserved
 
-    def update_deserved(self) -> dict[Branch, int]:
+    def update_deserved(self) -> dict[Branch, dict[Kind, int]]:
         """Work out anew what every branch deserves; the branches of which that has changed."""
         self.settle()
         orphaned = {
@@ -528,9 +528,9 @@ class Forest:
         }
         return self.deserving.update(orphaned)
 
-    def set_deserved(self, deserved: Mapping[Branch, int]) -> None:
-        for branch, share in deserved.items():
-            branch.deserved = share
+    def set_deserved(self, deserved: Mapping[Branch, dict[Kind, int]]) -> None:
+        for branch, amounts in deserved.items():
+            branch.deserved = amounts
         for branch in deserved:
             if branch.is_leaf:
                 self._dirty[branch] = None

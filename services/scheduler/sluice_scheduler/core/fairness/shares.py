@@ -15,6 +15,8 @@ _SHARE_BITS: Final = 48
 SHARE_ONE: Final = 1 << _SHARE_BITS
 #: What is deserved comes from floating point numbers. No pod of any cluster is as small as this share.
 TOLERANCE: Final = 1 << (_SHARE_BITS - 30)
+#: What is deserved is counted in parts of a unit, for pods cannot be divided and what they deserve can.
+FRACTION_BITS: Final = 16
 
 
 def part_of_kind(amount: int, whole: int, weight: int = 1) -> int:
@@ -27,6 +29,11 @@ def part_of_kind(amount: int, whole: int, weight: int = 1) -> int:
 def dominant_share(held: Mapping[Kind, int], capacity: Mapping[Kind, int], weight: int) -> int:
     """The largest part of any kind, by weight."""
     return max((part_of_kind(held[kind], capacity.get(kind, 0), weight) for kind in held), default=0)
+
+
+def slack(whole: int) -> int:
+    """So much more than it deserves nobody is said to have, in parts of a unit."""
+    return ((whole << FRACTION_BITS) >> 30) + 1
 
 
 def dominant_kind(held: Mapping[Kind, int], capacity: Mapping[Kind, int]) -> Kind | None:

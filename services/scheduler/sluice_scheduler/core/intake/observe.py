@@ -16,6 +16,7 @@ from sluice.events import (
     SyncEvent,
     UnmanagedEvent,
 )
+from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
@@ -314,10 +315,9 @@ def follow_rules(state: State) -> None:
 
 
 def node_changed(state: State, node: Node | None, event: NodeEvent, sync: str) -> None:
+    before = _offered(node)
     if node is None:
         node = Node(facts=event.node, **identity(event, sync))
-        state.nodes.put(node)
-        state.places.add(node)
     elif node.facts == event.node:  # a heartbeat
         node.resource_version = event.resource_version
         state.nodes.put(node)
@@ -325,9 +325,9 @@ def node_changed(state: State, node: Node | None, event: NodeEvent, sync: str) -
     else:
         state.places.remove(node)
         node.facts, node.resource_version = event.node, event.resource_version
-        state.nodes.put(node)
-        state.places.add(node)
-    state.capacity_changed()
+    state.nodes.put(node)
+    state.places.add(node)
+    _capacity_changed(state, before, _offered(node))
 
 
 def node_vanished(state: State, node: Node) -> None:
@@ -343,6 +343,17 @@ def on_unmanaged(state: State, event: UnmanagedEvent) -> None:
         state.places.hold(before, -1)
     state.unmanaged.put(held)
     state.places.hold(held, 1)
+    _capacity_changed(state, held.requests, before.requests if before is not None else {})
+
+
+def _offered(node: Node | None) -> Resources:
+    return dict(node.facts.allocatable) if node is not None and node.facts.schedulable else {}
+
+
+def _capacity_changed(state: State, before: Resources, after: Resources) -> None:
+    """Who lost pods may push others out again where there is more than before, not where there is less."""
+    if any(amount > before.get(resource, 0) for resource, amount in after.items()):
+        state.new_grounds()
     state.capacity_changed()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sluice_scheduler.core.fairness.claims import Kind
 from sluice_scheduler.core.state.state import State, deserved_name
 from sluice_scheduler.core.stored.entities import Deserved
 
@@ -13,9 +14,13 @@ def work_out_deserved(state: State) -> None:
         return
     state.forest.set_deserved(changed)
     known = state.deserved.get(Deserved.kind)
-    shares = dict(known.shares) if known is not None else {}
-    shares.update((deserved_name(branch), share) for branch, share in changed.items())
+    amounts = dict(known.amounts) if known is not None else {}
+    amounts.update((deserved_name(branch), by_name(found)) for branch, found in changed.items())
     names = {deserved_name(branch) for branch in state.forest.all_branches()}
-    kept = {name: share for name, share in sorted(shares.items()) if name in names and share}
-    state.deserved.put(Deserved(shares=kept))
+    kept = {name: found for name, found in sorted(amounts.items()) if name in names and found}
+    state.deserved.put(Deserved(amounts=kept))
     state.pass_due = state.report_due = True
+
+
+def by_name(amounts: dict[Kind, int]) -> dict[str, int]:
+    return {"/".join(kind): amount for kind, amount in amounts.items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.rooms import Bound, Room
-from sluice_scheduler.core.fairness.shares import dominant_share
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, slack
 
 
 class Paper:
@@ -52,8 +54,18 @@ class Paper:
             held[kind] = held.get(kind, 0) + amount
         return dominant_share(held, self._forest.whole, branch.weight)
 
-    def surplus(self, branch: Branch) -> int:
-        return self.share(branch) - branch.deserved
+    def held(self, branch: Branch, kind: Kind) -> int:
+        moved = self._kinds.get(branch)
+        return branch.held.get(kind, 0) + (moved.get(kind, 0) if moved else 0)
+
+    def surplus(self, branch: Branch, kind: Kind) -> int:
+        """How far a branch is above what it deserves of a kind, by weight; below it is less than nothing."""
+        over = (self.held(branch, kind) << FRACTION_BITS) - branch.deserved.get(kind, 0)
+        return over // branch.weight
+
+    def is_above(self, branch: Branch, kinds: Iterable[Kind]) -> bool:
+        """Whether a branch has more than it deserves of any of these."""
+        return any(self.surplus(branch, kind) > slack(self._forest.whole.get(kind, 0)) for kind in kinds)
 
     def used(self, branch: Branch, bound: Bound) -> int:
         used = branch.used(bound)

@@ -2,8 +2,8 @@
 
 1. What is held within guarantees, in whole units: a unit that lifts its branch over its guarantee counts
    nothing, so a gang can't hide behind a guarantee of one pod.
-2. What is held within what is deserved: the sum over queues of the lesser of their share and what they deserve.
-   The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
+2. What is held within what is deserved: the sum over queues and kinds of the lesser of what is held and what is
+   deserved. The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
 3. The shares of the tree's levels in ascending order, the level below the root first.
 4. The number of pods.
 """
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
-from sluice_scheduler.core.fairness.shares import TOLERANCE, dominant_share, part_of_kind
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
@@ -42,18 +42,21 @@ class Worth:
 
     # ---- within guarantees
 
-    def loses_guaranteed(self, units: Collection[Unit]) -> int:
-        """By how much what is held within guarantees falls when these units go."""
-        lost = 0
-        for branch in dict.fromkeys(branch for unit in units for branch in unit.leaf.path if branch.guarantees):
+    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, int]:
+        """By how much (less than nothing) what branches hold within their guarantees changes when these go."""
+        changes: dict[Branch, int] = {}
+        for branch in dict.fromkeys(
+            branch for unit in units for branch in unit.leaf.path if branch.guarantees
+        ):
             covered = self._covered_in(branch)
             sums: dict[Dim, int] = {}
             for unit in units:
                 if branch in unit.leaf.path and not covered.isdisjoint(_keys(unit)):
                     for dim, amount in unit.cost:
                         sums[dim] = sums.get(dim, 0) + amount
-            lost += self.named_part(branch, tuple(sums.items()))
-        return lost
+            if sums:
+                changes[branch] = -self.named_part(branch, tuple(sums.items()))
+        return changes
 
     def named_part(self, branch: Branch, cost: Cost) -> int:
         """The largest part, of a kind that the branch's guarantee names, that something is."""
@@ -101,18 +104,27 @@ class Worth:
                     if amount:
                         less[(pod.cluster, pod.pool, resource)] -= amount
         cost = tuple((dim, amount) for dim, amount in less.items() if amount)
-        return Unit(whole.leaf, pods, cost, whole.priority, whole.admitted_ms, whole.application, growth=False)
+        return Unit(
+            whole.leaf, pods, cost, whole.priority, whole.admitted_ms, whole.application, growth=False
+        )
 
     # ---- within what is deserved
 
     def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit]) -> int:
-        """What a leaf would hold within what it deserves, as a part of all there is."""
-        share = paper.share(leaf)
-        if share <= leaf.deserved + TOLERANCE:
-            return share * leaf.weight
-        gone = {key for unit in taken if unit.leaf is leaf for key in _keys(unit)}
-        crossing = self._crossing_of(leaf, gone)
-        return leaf.deserved * leaf.weight if crossing.counts else crossing.whole_units
+        """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
+        whole = self._state.forest.whole
+        held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
+        if paper.is_above(leaf, [*leaf.held, *leaf.deserved]):
+            gone = {key for unit in taken if unit.leaf is leaf for key in _keys(unit)}
+            crossing = self._crossing_of(leaf, gone)
+            if not crossing.counts:
+                return crossing.whole_units
+        return sum(
+            part_of_kind(
+                min(amount << FRACTION_BITS, leaf.deserved[kind]), whole.get(kind, 0) << FRACTION_BITS
+            )
+            for kind, amount in held.items()
+        )
 
     def _crossing_of(self, leaf: Branch, gone: set[str]) -> _Crossing:
         known = self._crossing.get(leaf)
@@ -136,7 +148,7 @@ class Worth:
             with_it = dict(held)
             for kind, amount in state.forest.kind_of.cost(unit.cost):
                 with_it[kind] = with_it.get(kind, 0) + amount
-            if dominant_share(with_it, state.forest.whole, leaf.weight) <= leaf.deserved + TOLERANCE:
+            if self._is_within(leaf, with_it):
                 held = with_it
                 below.update(_keys(unit))
             elif counts is None:
@@ -144,8 +156,15 @@ class Worth:
                 below.update(_keys(unit))
                 if counts:
                     break
-        whole = dominant_share(held, state.forest.whole, 1)
+        whole = sum(part_of_kind(amount, state.forest.whole.get(kind, 0)) for kind, amount in held.items())
         return _Crossing(True if counts is None else counts, whole, below)
+
+    def _is_within(self, leaf: Branch, held: dict[Kind, int]) -> bool:
+        whole = self._state.forest.whole
+        return all(
+            amount << FRACTION_BITS <= leaf.deserved.get(kind, 0) + slack(whole.get(kind, 0))
+            for kind, amount in held.items()
+        )
 
 
 class _Crossing:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import COVERED, Branch, below_common
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Kind, Spot
 from sluice_scheduler.core.fairness.rooms import Room
-from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
+from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent, slack
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import Worth, levels_rise
@@ -73,6 +73,9 @@ class Claimants:
         self._heap: list[tuple[tuple[Any, ...], Branch, list[Claim]]] = []
         #: The two largest shares among each branch's children: nobody's rises above them while a pass takes back.
         self._richest: dict[Branch, list[tuple[int, Branch]]] = {}
+        #: The children of each branch that had more than they deserve of a kind, when the pass began.
+        self._above: dict[tuple[Branch, Kind], dict[Branch, None]] = {}
+        self._paper = Paper(state.forest)
         for leaf in self._forest.leaves.values():
             self.again(leaf)
 
@@ -110,12 +113,12 @@ class Claimants:
         spot = claim.shape.spots[0]
         if any(branch.is_covered(spot.cost) for branch in leaf.path):
             return True
-        if leaf.share > leaf.deserved - TOLERANCE:
+        if not leaf.is_owed(spot.kinds, self._forest.whole):
             return False
-        return any(self._is_poorer(branch, spot) for branch in leaf.path[:-1])
+        return any(self._may_gain(branch, spot) for branch in leaf.path[:-1])
 
-    def _is_poorer(self, branch: Branch, spot: Spot) -> bool:
-        """Whether some sibling has more than the branch would have."""
+    def _may_gain(self, branch: Branch, spot: Spot) -> bool:
+        """Whether some sibling has more than the branch would have, or more than it deserves."""
         assert branch.parent is not None
         if not any(scope.policy.reclaims for scope in branch.parent.path):
             return False
@@ -124,7 +127,22 @@ class Claimants:
             top = heapq.nlargest(2, branch.parent.children, key=lambda child: child.share)
             richest = self._richest[branch.parent] = [(child.share, child) for child in top]
         others = max((share for share, child in richest if child is not branch), default=0)
-        return branch.share_with(spot.kinds, self._forest.whole) < others
+        if branch.share_with(spot.kinds, self._forest.whole) < others:
+            return True
+        return branch.deserves(spot.kinds, self._forest.whole) and self._anybody_above(branch, spot)
+
+    def _anybody_above(self, branch: Branch, spot: Spot) -> bool:
+        assert branch.parent is not None
+        for kind, _ in spot.kinds:
+            above = self._above.get((branch.parent, kind))
+            if above is None:
+                least = slack(self._forest.whole.get(kind, 0))
+                children = branch.parent.children
+                above = {child: None for child in children if self._paper.surplus(child, kind) > least}
+                self._above[(branch.parent, kind)] = above
+            if len(above) > (branch in above):
+                return True
+        return False
 
     def _rank(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
         spot = claim.shape.spots[0]
@@ -165,6 +183,7 @@ class Move:
         self._spot = spot
         self._rooms = self._forest.rooms_for(leaf, spot.cost)
         self._covering = [branch for branch in leaf.path if branch.is_covered(spot.cost)]
+        self._before = Paper(self._forest)
         self._paper = Paper(self._forest)
         self._paper.move(leaf, spot.cost, 1)
         self._search = self._new_search()
@@ -214,7 +233,7 @@ class Move:
             return True
         if not any(scope.policy.reclaims for scope in self._leaf.path[1:]):
             return False
-        return self._leaf.share < self._leaf.deserved - TOLERANCE
+        return self._leaf.is_owed(self._spot.kinds, self._forest.whole)
 
     def _between_queues(self) -> bool:
         search = self._search
@@ -245,7 +264,15 @@ class Move:
         assert mine.parent is not None
         if not any(scope.policy.reclaims for scope in mine.parent.path):
             return False
-        return self._paper.share(mine) < theirs.share
+        return self._stays_poorer(mine, theirs)
+
+    def _stays_poorer(self, mine: Branch, theirs: Branch) -> bool:
+        """Whether the claimant's branch would stay below what the other has; or within what it deserves, while
+        the other has more than it deserves."""
+        if self._paper.share(mine) < theirs.share:
+            return True
+        kinds = [kind for kind, _ in self._spot.kinds]
+        return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
 
     def _unripe(self, leaf: Branch) -> bool:
         """Whether nothing of a queue has run for as long as it wants."""
@@ -304,15 +331,17 @@ class Move:
     def _is_right(self) -> bool:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
         taken, worth = self._taken, self._session.worth
-        gain = max((worth.named_part(branch, self._spot.cost) for branch in self._covering), default=0)
-        loss = worth.loses_guaranteed(taken)
-        if gain and gain > loss:
+        net = worth.loses_guaranteed(taken)
+        for branch in self._covering:
+            net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
+        if sum(net.values()) > 0:
             return True
-        if loss > gain or any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
+        if any(rise < 0 for rise in net.values()):
             return False
-        before = Paper(self._forest)
+        if any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
+            return False
         let_in = self._let_in()
-        rise = self._rise_of_deserved(before) or levels_rise(before, self._paper)
+        rise = self._rise_of_deserved() or levels_rise(self._before, self._paper)
         pods = self._claim.shape.pods + sum(claim.shape.pods for _, claim, _ in let_in)
         for leaf, _, cost in let_in:
             self._paper.move(leaf, cost, -1)
@@ -321,16 +350,16 @@ class Move:
     def _robs(self, victim: Branch) -> bool:
         if self._is_owed_by(victim):
             return False
-        mine, theirs = below_common(self._leaf, victim)
-        return self._paper.share(mine) >= theirs.share
+        return not self._stays_poorer(*below_common(self._leaf, victim))
 
-    def _rise_of_deserved(self, before: Paper) -> int:
+    def _rise_of_deserved(self) -> int:
         worth, rise = self._session.worth, 0
         for leaf in self._paper.touched:
             if leaf.is_leaf:
-                rise += worth.deserved(self._paper, leaf, self._taken) - worth.deserved(before, leaf, ())
-        slack = TOLERANCE * len(self._paper.touched)
-        return 0 if abs(rise) <= slack else rise
+                rise += worth.deserved(self._paper, leaf, self._taken) - worth.deserved(
+                    self._before, leaf, ()
+                )
+        return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
 
     def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
         """What else deserved fits on paper into what the victims leave: of the claimant's line, then of others'."""
@@ -338,7 +367,8 @@ class Move:
             return []
         found: list[tuple[Branch, Claim, Cost]] = []
         others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf and len(leaf.line)]
-        others.sort(key=lambda leaf: (leaf.share - leaf.deserved, leaf.order))
+        kind = self._spot.kinds[0][0]
+        others.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
         for leaf in (self._leaf, *others):
             if len(found) >= _LET_IN_MAX:
                 break
@@ -354,12 +384,16 @@ class Move:
 
     def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
         for spot in claim.shape.spots:
-            if any(self._paper.missing(room) + need > 0 for room, need in self._forest.rooms_for(leaf, spot.cost)):
-                continue
-            if all(
-                self._paper.share_with(branch, spot.cost) <= branch.deserved + TOLERANCE
-                for branch in leaf.path[:-1]
+            if any(
+                self._paper.missing(room) + need > 0 for room, need in self._forest.rooms_for(leaf, spot.cost)
             ):
+                continue
+            self._paper.move(leaf, spot.cost, 1)
+            above = any(
+                self._paper.is_above(branch, (kind for kind, _ in spot.kinds)) for branch in leaf.path[:-1]
+            )
+            self._paper.move(leaf, spot.cost, -1)
+            if not above:
                 return spot.cost
         return None
 
@@ -391,12 +425,17 @@ class Move:
 
     def _why(self, unit: Unit) -> str:
         if self._inside:
-            return f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
+            return (
+                f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
+            )
         if self._is_owed_by(unit.leaf):
             return f"{self._leaf.name} is owed this by a guarantee"
         mine, theirs = below_common(self._leaf, unit.leaf)
         return (
             f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
-            f"{as_percent(theirs.deserved)}, {mine.name} has {as_percent(mine.share)} and deserves "
-            f"{as_percent(mine.deserved)}"
+            f"{self._deserves(theirs)}, {mine.name} has {as_percent(mine.share)} and deserves "
+            f"{self._deserves(mine)}"
         )
+
+    def _deserves(self, branch: Branch) -> str:
+        return as_percent(branch.deserved_share(self._forest.whole))

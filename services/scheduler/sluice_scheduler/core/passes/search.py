@@ -11,10 +11,10 @@ import heapq
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Dim
+from sluice_scheduler.core.fairness.claims import Dim, Kind
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.paper import Paper
@@ -30,25 +30,30 @@ _LOOKS_MAX: Final = 256
 _ENOUGH_MAX: Final = 16
 
 
+#: How far above, who was there last, and who that is.
+_Standing: TypeAlias = tuple[int, tuple[int, str], int, Branch]
+
+
 class Ranking:
-    """The children of each branch by how far they are above what they deserve, kept while one pass takes back."""
+    """The children of each branch by how far they are above what they deserve of a kind, kept while one pass
+    takes back."""
 
     def __init__(self) -> None:
-        self._heaps: dict[Branch, list[tuple[int, tuple[int, str], int, Branch]]] = {}
+        self._heaps: dict[Branch, dict[Kind, list[_Standing]]] = {}
 
-    def in_order(self, branch: Branch, paper: Paper) -> Generator[Branch, None, None]:
+    def in_order(self, branch: Branch, kind: Kind, paper: Paper) -> Generator[Branch, None, None]:
         """The furthest above first. An entry may stand too high; it is put right when it comes up."""
-        heap = self._heaps.get(branch)
+        heaps = self._heaps.setdefault(branch, {})
+        heap = heaps.get(kind)
         if heap is None:
-            heap = [_standing(child, paper) for child in branch.children]
+            heap = heaps[kind] = [_standing(child, kind, paper) for child in branch.children]
             heapq.heapify(heap)
-            self._heaps[branch] = heap
-        seen: dict[Branch, tuple[int, tuple[int, str], int, Branch]] = {}
+        seen: dict[Branch, _Standing] = {}
         try:
             while heap:
                 entry = heapq.heappop(heap)
                 child = entry[3]
-                now = _standing(child, paper)
+                now = _standing(child, kind, paper)
                 if now[0] > entry[0]:
                     heapq.heappush(heap, now)
                 elif child not in seen:
@@ -61,14 +66,14 @@ class Ranking:
     def lift(self, branches: Iterable[Branch], paper: Paper) -> None:
         """These stand higher now than they are listed."""
         for branch in branches:
-            heap = self._heaps.get(branch.parent) if branch.parent is not None else None
-            if heap is not None:
-                heapq.heappush(heap, _standing(branch, paper))
+            heaps = self._heaps.get(branch.parent, {}) if branch.parent is not None else {}
+            for kind, heap in heaps.items():
+                heapq.heappush(heap, _standing(branch, kind, paper))
 
 
-def _standing(child: Branch, paper: Paper) -> tuple[int, tuple[int, str], int, Branch]:
-    newest = (-child.order[0], child.order[1])
-    return (-paper.surplus(child), newest, 0 if child.is_implicit else 1, child)
+def _standing(child: Branch, kind: Kind, paper: Paper) -> _Standing:
+    newest_first = (-child.order[0], child.order[1])
+    return (-paper.surplus(child, kind), newest_first, 0 if child.is_implicit else 1, child)
 
 
 class Search:
@@ -175,7 +180,7 @@ class Search:
     def _next_unit(self, room: Room, scope: Branch, fits: Callable[[Room, Unit], bool]) -> Unit | None:
         if scope.is_leaf:
             return None if scope is self._avoid else self._unit_in(room, scope, fits)
-        with closing(self._ranking.in_order(scope, self._paper)) as children:
+        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
             for child in islice(children, _BARREN_MAX):
                 if self._is_open(child, room.bound.dims):
                     unit = self._next_unit(room, child, fits)
@@ -186,17 +191,20 @@ class Search:
 
     def _leaves(self, room: Room) -> Iterator[Branch]:
         """Queues that may give something, the furthest above what they deserve first."""
-        yield from self._leaves_below(room.branch, room.bound.dims)
+        yield from self._leaves_below(room, room.branch)
 
-    def _leaves_below(self, scope: Branch, dims: tuple[Dim, ...]) -> Iterator[Branch]:
+    def _kind(self, room: Room) -> Kind:
+        return self._state.forest.kind_of(room.bound.dims[0])
+
+    def _leaves_below(self, room: Room, scope: Branch) -> Iterator[Branch]:
         if scope.is_leaf:
             yield scope
             return
-        with closing(self._ranking.in_order(scope, self._paper)) as children:
+        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
             first = list(islice(children, _BARREN_MAX))
         for child in first:
-            if self._is_open(child, dims):
-                yield from self._leaves_below(child, dims)
+            if self._is_open(child, room.bound.dims):
+                yield from self._leaves_below(room, child)
 
     def _is_open(self, child: Branch, dims: tuple[Dim, ...]) -> bool:
         if child is self._avoid or not self._paper.holds(child, dims):

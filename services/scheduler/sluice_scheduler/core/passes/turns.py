@@ -102,4 +102,3 @@ def _may_reserve(state: State, leaf: Branch, claim: Claim) -> bool:
         all(need <= room.bound.amount for room, need in state.forest.rooms_for(leaf, spot.cost))
         for spot in claim.shape.spots
     )
-

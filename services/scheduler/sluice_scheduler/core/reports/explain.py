@@ -147,7 +147,7 @@ def _standing(state: State, leaf: Branch) -> str:
     """How far its queue is from what it deserves."""
     if not leaf.deserved:
         return f"; {leaf.name} deserves nothing yet"
-    held, deserved = as_percent(leaf.share), as_percent(leaf.deserved)
+    held, deserved = as_percent(leaf.share), as_percent(leaf.deserved_share(state.forest.whole))
     return f"; {leaf.name} has {held} by weight and deserves {deserved}"
 
 

@@ -176,7 +176,9 @@ class Application:
         for name, book in self.books.items():
             self._keep_growth(state, book, minima.get(name, 0))
         queue, wanted = "", None
-        if self.admitted and any(min(minima.get(n, 0), len(b.order)) or b.reserved for n, b in self.books.items()):
+        if self.admitted and any(
+            min(minima.get(n, 0), len(b.order)) or b.reserved for n, b in self.books.items()
+        ):
             queue = self.workload.queue if self.workload else self._first(state).queue
             wanted = self._whole_entry(state)
         if self._whole != (queue, wanted):
@@ -187,7 +189,9 @@ class Application:
             self._whole = (queue, wanted)
 
     def _first(self, state: State) -> Pod:
-        return min((state.pod(e[3]) for b in self.books.values() for e in b.order[:1]), key=lambda pod: pod.key)
+        return min(
+            (state.pod(e[3]) for b in self.books.values() for e in b.order[:1]), key=lambda pod: pod.key
+        )
 
     def _whole_entry(self, state: State) -> Entry:
         if self.workload is not None:

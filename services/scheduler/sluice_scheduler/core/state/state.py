@@ -15,7 +15,7 @@ from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
-from sluice_scheduler.core.fairness.claims import Cost, pod_cost
+from sluice_scheduler.core.fairness.claims import Cost, Kind, pod_cost
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
@@ -415,9 +415,17 @@ class State(Tables):
     def recall_deserved(self) -> None:
         """Tell the branches what they deserve, as it was worked out last."""
         known = self.deserved.get(Deserved.kind)
-        shares = known.shares if known is not None else {}
+        amounts = known.amounts if known is not None else {}
         names = {branch: deserved_name(branch) for branch in self.forest.all_branches()}
-        self.forest.set_deserved({branch: shares.get(name, 0) for branch, name in names.items()})
+        self.forest.set_deserved({branch: _by_kind(amounts.get(name, {})) for branch, name in names.items()})
+
+
+def _by_kind(amounts: Mapping[str, int]) -> dict[Kind, int]:
+    found: dict[Kind, int] = {}
+    for name, amount in amounts.items():
+        supply, _, resource = name.partition("/")
+        found[(supply, resource)] = amount
+    return found
 
 
 def deserved_name(branch: Any) -> str:

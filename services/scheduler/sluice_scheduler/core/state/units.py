@@ -87,14 +87,18 @@ class Unit:
 
     def work_ms(self, now_ms: int) -> int:
         """The running time of its pods that is lost if they go now."""
-        return sum(now_ms - max(pod.admitted_ms, pod.facts.saved_ms) for pod in self.pods if pod.phase == "Holding")
+        return sum(
+            now_ms - max(pod.admitted_ms, pod.facts.saved_ms) for pod in self.pods if pod.phase == "Holding"
+        )
 
 
 def entry_of(pod: Pod, priority: int) -> Entry:
     return (-priority, pod.admitted_ms, pod.seq, pod.key)
 
 
-def in_victims_order(state: State, leaf: Branch, *, growth: bool = True, gangs: bool = True) -> Iterator[Unit]:
+def in_victims_order(
+    state: State, leaf: Branch, *, growth: bool = True, gangs: bool = True
+) -> Iterator[Unit]:
     """A queue's units, who goes first first. Those that can't be evicted just now are left out."""
     units = state.units.get(leaf.name)
     if units is None:

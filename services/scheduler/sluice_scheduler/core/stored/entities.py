@@ -94,16 +94,14 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
-#: What a branch deserves before that was first worked out.
-NO_SHARE: Final = 0
-
-
 @dataclass(slots=True, kw_only=True)
 class Deserved(Entity):
     """What each branch deserves, as it was worked out last: decisions go by it until the next time."""
 
     kind: ClassVar[str] = "deserved"
-    shares: dict[str, int]  # by queue; an inner queue's own pods stand under its name and a slash
+    #: By queue (an inner queue's own pods stand under its name and a slash) and `supply/resource`, in parts of a
+    #: unit.
+    amounts: dict[str, dict[str, int]]
 
     @property
     def key(self) -> str:
