@@ -64,10 +64,11 @@ class Demo:
         self.play.start()
         began = time.monotonic()
         while (elapsed_s := time.monotonic() - began) < _WITHIN_S:
+            is_over = self.play.is_over  # asked first: the last picture is drawn after all that happened
             with self.lock:
                 show(elapsed_s, self.play.title)
             self._raise_errors()
-            if self.play.is_over:
+            if is_over:
                 break
             time.sleep(1 / _FRAMES_PER_S)
         return elapsed_s
