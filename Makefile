@@ -55,7 +55,7 @@ env: setup ## Print the exports that make kubectl, Kafka and Redis clients and s
 
 .PHONY: doctor
 doctor: ## Say what is missing on this machine and how to get it
-	@PYTHONPATH=deploy/local $$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m sluice_local doctor
+	@PYTHONPATH=deploy/local:shared $$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m sluice_local doctor
 
 ##@ Checks
 .PHONY: test

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 PREFIX: Final = "sluice-"
 
@@ -17,12 +17,6 @@ def find(name: str) -> Path | None:
 
 def names() -> list[str]:
     return sorted(dict(_programs()))
-
-
-def run(program: Path, arguments: list[str]) -> NoReturn:
-    """Becomes the program."""
-    sys.stdout.flush()
-    os.execv(program, [program.name, *arguments])
 
 
 def _programs() -> Iterator[tuple[str, Path]]:

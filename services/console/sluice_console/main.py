@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
+from sluice.programs import become, ends_with_its_reader
+
 from sluice_console import extensions
-from sluice_console.errors import OK, PROBLEM, ConsoleError
+from sluice_console.errors import PROBLEM, ConsoleError
 
 _DESCRIPTION: Final = (
     "Shows what Sluice holds, decides and why. It reads the ledger and the logs and changes nothing."
@@ -21,6 +22,7 @@ _EPILOG: Final = (
 )
 
 
+@ends_with_its_reader()
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser, commands_known = _parser()
@@ -28,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         program = extensions.find(words[0])
         if program is None:
             parser.error(f"there is no command {words[0]} and no program {extensions.PREFIX}{words[0]}")
-        extensions.run(program, words[1:])
+        become(program, words[1:])
     options = parser.parse_args(words)
     try:
         return _run(options)
@@ -37,9 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PROBLEM
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read us has seen enough; Python must not complain when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
 
 
 def _run(options: argparse.Namespace) -> int:

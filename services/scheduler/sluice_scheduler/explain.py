@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sluice import settings as sluice_settings
+from sluice.programs import ends_with_its_reader
 from sluice.settings import Settings
 
 from sluice_scheduler.core.explain import Answer, keys_of, waiting, why
@@ -26,6 +27,7 @@ from sluice_scheduler.ledger.redis import RedisLedger
 MOST: Final = 20
 
 
+@ends_with_its_reader()
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="sluice explain",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
+from sluice.programs import ends_with_its_reader
 
 from sluice_local import Stack, StackError
 from sluice_local.demo import summary
@@ -82,9 +83,16 @@ class Demo:
             raise StackError(f"`sluice audit tail` ended: {complaint}")
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Left to `main`: rich would exit with a code of its own."""
+        raise BrokenPipeError
+
+
+@ends_with_its_reader()
 def main() -> int:
     options = _options()
-    console = Console(highlight=False)
+    console = _Console(highlight=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     try:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from sluice.programs import ends_with_its_reader
+
 from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
@@ -23,6 +25,7 @@ EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
 OF_A_TRACE: Final = ("trace", "nodes", "queues", "columns", "part")
 
 
+@ends_with_its_reader()
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
