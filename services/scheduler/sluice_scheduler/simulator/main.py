@@ -19,9 +19,12 @@ from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
 from sluice_scheduler.simulator.reading import Place, line_of, load, text_of
 from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
+from sluice_scheduler.simulator.told import summarised
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
 EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
+#: A table shows so many of the last lines.
+LINES_MAX: Final = 200
 OF_A_TRACE: Final = ("trace", "nodes", "queues", "columns", "part")
 
 
@@ -54,10 +57,11 @@ def _run(arguments: argparse.Namespace) -> int:
     simulation = Simulation(scenario, policy=arguments.policy, policies=policies)
     result = simulation.run()
     if arguments.json:
-        for line in (*result.lines, result.summary):
+        summary = summarised(result.summary, simulation.world, details=arguments.details)
+        for line in (*result.lines, summary):
             print(json.dumps(line))
     else:
-        _print_table(result)
+        _print_table(result, details=arguments.details)
         _print_waiting(scenario, simulation)
     if arguments.plot:
         plot_shares(result, arguments.plot)
@@ -92,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         "--compare", default="", metavar="NAME,…", help="play it under each of these policies, and compare"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line, the summary last")
+    parser.add_argument(
+        "--details", action="store_true", help="of a large run too: every line, every workload in the summary"
+    )
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
     parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
     parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
@@ -137,8 +144,11 @@ def _columns(text: str) -> dict[str, str]:
     return DEFAULT_COLUMNS | {field: column for field, _, column in pairs}
 
 
-def _print_table(result: Result) -> None:
-    for line in result.lines[-200:]:
+def _print_table(result: Result, *, details: bool) -> None:
+    lines = result.lines if details else result.lines[-LINES_MAX:]
+    if len(lines) < len(result.lines):
+        print(f"{len(result.lines) - len(lines)} lines before these; --details shows all")
+    for line in lines:
         print("{at:>10.3f}  {type:<8} {workload:<24} {podSet:<12} {count:>5}  {sentence}".format(**line))
     summary: dict[str, Any] = result.summary
     print(
