@@ -25,7 +25,7 @@ _EPILOG: Final = (
 @ends_with_its_reader()
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser, commands_known = _parser()
+    parser, commands_known = _parser(lists_programs=not words or words[0].startswith("-"))
     if words and not words[0].startswith("-") and words[0] not in commands_known:
         program = extensions.find(words[0])
         if program is None:
@@ -47,8 +47,9 @@ def _run(options: argparse.Namespace) -> int:
     return int(command(import_module("sluice_console.commands").Context.from_options(options)))
 
 
-def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
-    parser = argparse.ArgumentParser(prog="sluice", description=_DESCRIPTION, epilog=_epilog())
+def _parser(*, lists_programs: bool) -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    """And its own commands. Other programs are listed only for help, because finding them takes time."""
+    parser = argparse.ArgumentParser(prog="sluice", description=_DESCRIPTION, epilog=_EPILOG)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="for machines: JSON, amounts in base units")
     shared.add_argument("--cell", metavar="NAME", help="only this cell (default: all of SLUICE_CELLS)")
@@ -78,7 +79,14 @@ def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     summary = "what could not be read and was set aside: whence, why, and the original"
     dead = _add(audits, "dead-letters", "audit.show_dead_letters", summary, shared)
     dead.add_argument("-n", type=_number_of_lines, default=20, metavar="N", help="so many of each log's")
-    return parser, frozenset(top.choices)
+    own = frozenset(top.choices)
+    if lists_programs:
+        programs = {name: said for name, said in extensions.summaries().items() if name not in own}
+        for name, summary in programs.items():
+            if summary:
+                top.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
+        parser.epilog = _epilog([name for name, summary in programs.items() if not summary])
+    return parser, own
 
 
 def _add(
@@ -93,8 +101,7 @@ def _add(
     return added
 
 
-def _epilog() -> str:
-    others = extensions.names()
+def _epilog(others: Sequence[str]) -> str:
     installed = f"Installed beside it, as `sluice NAME`: {', '.join(others)}. " if others else ""
     return installed + _EPILOG
 

@@ -41,6 +41,14 @@ def test_help_names_them(programs: Path) -> None:
     assert "notes" not in text
 
 
+def test_commands_of_other_packages_are_listed_like_our_own(programs: Path) -> None:
+    text = sluice("--help", PATH=f"{programs}:/usr/bin:/bin", COLUMNS="120").stdout
+    listed = dict(line.split(maxsplit=1) for line in text.splitlines() if line.startswith("    "))
+    assert {"queue", "status", "audit", "explain", "simulate", "local"} <= listed.keys()
+    assert listed["explain"] == "why something waits, where it stands, and when it may be served"
+    assert "rehearse" not in listed, "nobody says what it does"
+
+
 def test_what_is_neither_is_wrong_usage() -> None:
     run = sluice("dance")
     assert run.returncode == 2
