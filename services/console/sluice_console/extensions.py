@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,15 @@ def find(name: str) -> Path | None:
 
 def summaries() -> dict[str, str]:
     """What each program does, by its command; empty where nobody says it."""
-    told = {entry.name: str(entry.load()) for entry in entry_points(group=_SUMMARIES)}
+    told = {entry.name: _summary(entry) for entry in entry_points(group=_SUMMARIES)}
     return {name: told.get(name, "") for name in sorted(dict(_programs()))}
+
+
+def _summary(entry: EntryPoint) -> str:
+    try:
+        return str(entry.load())
+    except Exception:  # somebody else's package may be broken, and help is wanted all the more
+        return ""
 
 
 def _programs() -> Iterator[tuple[str, Path]]:
