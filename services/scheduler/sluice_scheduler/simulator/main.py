@@ -15,9 +15,10 @@ from sluice_scheduler.core.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
-from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
+from sluice_scheduler.simulator.plot import plot_comparison, plot_queues
 from sluice_scheduler.simulator.reading import Place, line_of, load, text_of
 from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
+from sluice_scheduler.simulator.samples import play
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
 from sluice_scheduler.simulator.told import summarised
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
@@ -54,8 +55,8 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
     if compared:
         return _compare(scenario, compared, policies, arguments)
-    simulation = Simulation(scenario, policy=arguments.policy, policies=policies)
-    result = simulation.run()
+    simulation, samples = play(scenario, policy=arguments.policy, policies=policies)
+    result = simulation.result
     if arguments.json:
         summary = summarised(result.summary, simulation.world, details=arguments.details)
         for line in (*result.lines, summary):
@@ -64,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         _print_table(result, details=arguments.details)
         _print_waiting(scenario, simulation)
     if arguments.plot:
-        plot_shares(result, arguments.plot)
+        plot_queues(samples, arguments.plot)
     for index, message in result.failures:
         print(_in_file(arguments, ("expect", index), message), file=sys.stderr)
     return EXIT_EXPECTATION if result.failures else 0
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--details", action="store_true", help="of a large run too: every line, every workload in the summary"
     )
-    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw what each queue held over time")
     parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
     parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
     parser.add_argument("--part", type=float, metavar="X", help="play the trace on this part of its nodes")
