@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -42,3 +44,12 @@ def test_a_function_of_the_product_fits_on_a_screen() -> None:
         if lines_of(function) > FUNCTION_LINES_MAX and f"{file.stem}.{function.name}" not in LONG_FROM_BEFORE
     }
     assert too_long == {}
+
+
+def test_all_packages_are_one_version_which_the_changelog_tells_of() -> None:
+    places = ("", "shared/", "services/*/", "deploy/*/")
+    files = [file for place in places for file in ROOT.glob(f"{place}pyproject.toml")]
+    projects = [tomllib.loads(file.read_text())["project"] for file in files]
+    versions = {project["name"]: project["version"] for project in projects}
+    told = re.findall(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert set(versions.values()) == {told[0]}, versions
