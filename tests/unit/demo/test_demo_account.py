@@ -83,7 +83,7 @@ def test_what_did_not_happen_is_said() -> None:
 
 def test_what_is_left_over_is_said() -> None:
     observation, account = all_of_it()
-    account.reports["ml"]["usage"] = {"default/cpu": 1}
+    account.reports["ml"] = {"name": "ml", "usage": {"default/cpu": 1}}
     observation.tenants["etl"].waiting = 1
     observation.workloads["batch"] = {"status": {"phase": "Running"}}
     wrong = "; ".join(summary.problems(observation, account))

@@ -99,7 +99,7 @@ def test_it_fits_once_so_many_have_ended_whichever_and_not_before(
     def played(ending: tuple[int, ...] = ()) -> Simulation:
         sizes = [("1", 5), ("2", 1)]
         gangs = [{"name": "first", "cpu": "3"}, {"name": "second", "cpu": "2"}]
-        events = [
+        events: list[dict[str, Any]] = [
             {"at": 0, "submit": {"name": f"runs-{cpu}-{n}", "queue": "a", "podSets": pods(cpu)}}
             for cpu, count in sizes
             for n in range(count)

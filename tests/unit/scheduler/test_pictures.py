@@ -98,7 +98,7 @@ def test_a_panel_a_queue_with_what_is_known_of_it(tmp_path: Path) -> None:
 
 
 def test_queues_without_a_panel_are_named() -> None:
-    held = {f"q{number}": number / 100 for number in range(PANELS_MAX + 30)}
+    held: dict[str, Any] = {f"q{number}": number / 100 for number in range(PANELS_MAX + 30)}
     figure = draw_queues([sample(0, contended=True, **held), sample(10, **held)])
     assert len(figure.axes) == PANELS_MAX
     told = figure.get_supxlabel().replace("\n", " ")
