@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
 from sluice_local.demo import summary
 from sluice_local.demo.audit import Account, Partial
 from sluice_local.demo.observation import Observation
@@ -166,3 +167,14 @@ def test_who_gets_what_is_taken_back_is_said() -> None:
     account.take(evict | {"sentence": "etl has 42.2% by weight of what it has most of, ml only 28.1%"})
     (entry,) = account.story.latest(1)
     assert str(entry).startswith("1 pod of its growth, for ml: etl has 42.2%")
+
+
+def test_the_summary_fits_into_a_terminal() -> None:
+    observation, account = all_of_it()
+    console = Console(width=80)
+    with console.capture() as capture:
+        summary.show(console, observation, account, took_s=58)
+    rows = capture.get().splitlines()
+    assert max(map(len, rows)) <= 80
+    for tenant in TENANTS:
+        assert any(row.split()[:2] == [tenant.name, str(tenant.weight)] for row in rows)
