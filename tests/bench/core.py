@@ -36,7 +36,7 @@ from sluice.events import (
 )
 from sluice.values import NamespaceSelector
 from sluice_scheduler.core import State, step
-from sluice_scheduler.core.accounts import Pod
+from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.installed import installed_policies
 
 CLUSTER: Final = "bench"

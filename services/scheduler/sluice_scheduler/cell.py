@@ -28,7 +28,7 @@ from sluice.values import Epoch
 
 from sluice_scheduler import metrics
 from sluice_scheduler.core import CORE_VERSION, State, step
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.kube import Lease, LeaseError
 from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
 from sluice_scheduler.outbox import DivergenceError, Outbox, decided_in, epochs_in

@@ -18,9 +18,9 @@ from sluice import settings as sluice_settings
 from sluice.programs import ends_with_its_reader
 from sluice.settings import Settings
 
-from sluice_scheduler.core.explain import Answer, keys_of, waiting, why
-from sluice_scheduler.core.fair import FairFigures
-from sluice_scheduler.core.state import State
+from sluice_scheduler.core.fairness.fair import FairFigures
+from sluice_scheduler.core.reports.explain import Answer, keys_of, waiting, why
+from sluice_scheduler.core.state.state import State
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.port import LedgerError
 from sluice_scheduler.ledger.redis import RedisLedger

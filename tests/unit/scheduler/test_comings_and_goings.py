@@ -9,8 +9,8 @@ import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Decision, Evict, EvictWorkload, ReportWorkload
 from sluice.events import Gang
-from sluice_scheduler.core.explain import why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.fairness.fair import FairFigures
+from sluice_scheduler.core.reports.explain import why
 from sluice_scheduler.simulator.cell import outcome
 
 

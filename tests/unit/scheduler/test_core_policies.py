@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim
-from sluice_scheduler.core.history import decay
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Claim
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.passes.history import decay
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario

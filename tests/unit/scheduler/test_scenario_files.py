@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from sluice_scheduler.core.reclaim import Search
+from sluice_scheduler.core.passes.reclaim import Search
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.reading import parse
 from sluice_scheduler.simulator.run import Simulation

@@ -7,8 +7,8 @@ from typing import Any
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
 from sluice.events import Gang, PriorityClassEvent
-from sluice_scheduler.core.explain import why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.fairness.fair import FairFigures
+from sluice_scheduler.core.reports.explain import why
 
 
 def ray(

@@ -20,18 +20,18 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
-from sluice_scheduler.core.evict import hasten
-from sluice_scheduler.core.gangs import judge_gangs
-from sluice_scheduler.core.history import look_back
-from sluice_scheduler.core.observe import follow_rules, level_old_graves, on_object, on_unmanaged
-from sluice_scheduler.core.offers import offer_retries
-from sluice_scheduler.core.outcome import on_outcome
-from sluice_scheduler.core.queuejobs import resume_jobs
-from sluice_scheduler.core.recovery import on_rebuild, on_sync
-from sluice_scheduler.core.report import report
-from sluice_scheduler.core.schedule import schedule, waits_for_time
-from sluice_scheduler.core.state import State
-from sluice_scheduler.core.workloads import end_silent
+from sluice_scheduler.core.applications.evict import hasten
+from sluice_scheduler.core.applications.gangs import judge_gangs
+from sluice_scheduler.core.applications.queuejobs import resume_jobs
+from sluice_scheduler.core.applications.workloads import end_silent
+from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.intake.outcome import on_outcome
+from sluice_scheduler.core.intake.recovery import on_rebuild, on_sync
+from sluice_scheduler.core.passes.history import look_back
+from sluice_scheduler.core.passes.schedule import schedule, waits_for_time
+from sluice_scheduler.core.reports.report import report
+from sluice_scheduler.core.state.offers import offer_retries
+from sluice_scheduler.core.state.state import State
 
 
 def step(state: State, event: Event) -> list[Decision]:

@@ -8,8 +8,8 @@ import orjson
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from sluice_scheduler.core.entities import Entity
-from sluice_scheduler.core.tables import ENTITY_TYPES
+from sluice_scheduler.core.stored.entities import Entity
+from sluice_scheduler.core.stored.tables import ENTITY_TYPES
 
 _ADAPTERS: Final[dict[str, TypeAdapter[Any]]] = {entity.kind: TypeAdapter(entity) for entity in ENTITY_TYPES}
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sluice.values import Epoch
 
-from sluice_scheduler.core.entities import Entity
+from sluice_scheduler.core.stored.entities import Entity
 
 
 class LedgerError(Exception):

@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.simulator.run import Result
 from sluice_scheduler.simulator.samples import Sample, leaves, play
 from sluice_scheduler.simulator.scenario import Scenario

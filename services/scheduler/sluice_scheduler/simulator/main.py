@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sluice.programs import ends_with_its_reader
 
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table

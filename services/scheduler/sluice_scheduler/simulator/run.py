@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple
 from sluice.decisions import Admit, Decision, Evict
 from sluice.events import TickEvent
 
-from sluice_scheduler.core.claims import Dim
-from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.core.reclaim import PATIENCE_MS
-from sluice_scheduler.core.report import dominant_share
-from sluice_scheduler.core.schedule import waits_for_time
-from sluice_scheduler.core.shares import SHARE_ONE
+from sluice_scheduler.core.fairness.claims import Dim
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.shares import SHARE_ONE
+from sluice_scheduler.core.passes.reclaim import PATIENCE_MS
+from sluice_scheduler.core.passes.schedule import waits_for_time
+from sluice_scheduler.core.reports.report import dominant_share
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of

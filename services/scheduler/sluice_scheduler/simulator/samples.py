@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.simulator.cell import SimulatedCell
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario

@@ -10,7 +10,7 @@ from sluice.decisions import Admit, Decision, Evict, EvictWorkload
 from sluice.events import Event, QueueEvent, WorkloadEvent
 
 from sluice_scheduler.core import State
-from sluice_scheduler.core.accounts import Workload
+from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.simulator.cell import CLUSTER
 from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 

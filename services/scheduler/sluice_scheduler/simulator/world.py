@@ -26,7 +26,7 @@ from sluice.events import (
 from sluice.quantities import to_base_units
 from sluice.values import NamespaceSelector, Resources
 
-from sluice_scheduler.core.amounts import add
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.simulator.cell import CLUSTER
 from sluice_scheduler.simulator.scenario import Ending, Pool, Queue, Resize, Submit
 

@@ -1,0 +1,363 @@
+"""All that `step` reads and writes: the entities of one cell, and what is derived from them.
+
+Entities are committed to the ledger as they change. The forest and the applications are not: they are
+recomputed from the entities by `State.derive`, so they can never disagree with what was committed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from sluice.decisions import Admit, Decision
+from sluice.events import CellConfig
+from sluice.values import answering_cell
+
+from sluice_scheduler.core.fairness.claims import Cost, pod_cost
+from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.places import Places
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.tree import QueueNode, build_tree, cell_problem
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.kinship import Kinship
+from sluice_scheduler.core.state.offers import offer
+from sluice_scheduler.core.state.promises import break_promise, charge_promise
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import (
+    Cell,
+    Cluster,
+    Entity,
+    Namespace,
+    Pool,
+    Promise,
+)
+from sluice_scheduler.core.stored.tables import Tables
+
+#: Rises whenever equal events could give other decisions than before.
+CORE_VERSION: Final = 8
+
+D = TypeVar("D", bound=Decision)
+
+
+class State(Tables):
+    def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
+        super().__init__(entities)
+        self.policies = policies
+        self.decided: list[Decision] = []
+        #: Something happened since the last pass that a pass could act upon.
+        self.pass_due = True
+        #: Something that a status shows may have changed.
+        self.report_due = True
+        #: What branches have used in the past may be another part of what there is.
+        self.past_due = True
+        self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
+        self.workload_by_title = {w.place: w for w in self.workloads}
+        self.derive()
+
+    def clear(self) -> None:
+        """Forget everything, as at the beginning of a ledger."""
+        super().clear()
+        self.namespace_by_name = {}
+        self.workload_by_title = {}
+
+    # ---- the cell
+
+    @property
+    def cell(self) -> Cell:
+        cell = self.cells.get(Cell.kind)
+        assert cell is not None, "no event is read before REBUILD"
+        return cell
+
+    @property
+    def begun(self) -> bool:
+        return self.cells.get(Cell.kind) is not None
+
+    @property
+    def config(self) -> CellConfig:
+        return self.cell.config
+
+    @property
+    def home(self) -> str:
+        """The cluster whose Queues and ResourcePools rule the cell."""
+        return self.config.clusters[0]
+
+    @property
+    def own_pools(self) -> list[Pool]:
+        """The cell's ResourcePools, by name."""
+        if not self.begun:
+            return []
+        pools = (pool for pool in self.pools if pool.cluster == self.home)
+        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
+        return sorted(ours, key=lambda pool: pool.name)
+
+    def problem_of(self, pool: Pool) -> str:
+        """Why a ResourcePool can't be used."""
+        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
+
+    def configure(self, config: CellConfig) -> None:
+        cell = self.cell
+        cell.config = config
+        self.cells.put(cell)
+        self.derive()
+
+    def new_grounds(self) -> None:
+        """Capacity was added or a queue edited: who lost pods may push others out again."""
+        cell = self.cell
+        cell.grounds += 1
+        self.cells.put(cell)
+
+    def advance_time(self, time_ms: int) -> None:
+        """A cell's time is the largest seen."""
+        cell = self.cell
+        cell.time_ms = max(time_ms, cell.time_ms)
+        self.cells.put(cell)
+
+    def is_live(self, cluster: str) -> bool:
+        found = self.clusters.get(f"{Cluster.kind}/{cluster}")
+        return found is not None and found.live
+
+    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
+        """The only way to have an effect on the world: the next decision in the cell's order."""
+        cell = self.cell
+        decision = make(
+            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
+        )
+        cell.next_seq += 1
+        self.changes[Cell.kind] = cell
+        self.decided.append(decision)
+        return decision
+
+    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
+        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
+        return self.decide(make, cluster=account.cluster, **named)
+
+    def take_decisions(self) -> list[Decision]:
+        decided, self.decided = self.decided, []
+        return decided
+
+    # ---- what stands under a key or name
+
+    def pod(self, key: str) -> Pod:
+        found = self.pods.get(key)
+        assert found is not None, f"{key} is in a book or line, but has no account"
+        return found
+
+    def namespace_of(self, cluster: str, name: str) -> Namespace | None:
+        return self.namespace_by_name.get((cluster, name))
+
+    def promise_for(self, claim: str) -> Promise | None:
+        return self.promises.get(f"{Promise.kind}/{claim}")
+
+    # ---- accounts: a pod waits in one line, or holds of one pool, or neither
+
+    def enter(self, pod: Pod) -> None:
+        """Bring a pod's account into the books and lines, as its phase says."""
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.application else None
+        if app is not None:
+            app.enter(pod)
+            self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self.evicting.setdefault(pod.evicting, set()).add(key)
+        if pod.holds:
+            if pod.bypassed:
+                self.bypassed.add(key)
+            if pod.phase == "Assumed":
+                self.assumed[pod.seq] = key
+            self.holders[pod.queue].add(key)
+            if pod.pool:
+                self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+            if pod.retry_ms:
+                self.retries[key] = pod.retry_ms
+        elif pod.phase == "Waiting":
+            self._await(pod, app)
+
+    def _await(self, pod: Pod, app: Application | None) -> None:
+        if pod.problem:
+            self.misdirected.add(pod.key)
+        elif not pod.waits:
+            return
+        elif pod.retry_ms:
+            self.retries[pod.key] = pod.retry_ms
+        elif app is None or app.offered:
+            offer(self, pod)
+
+    def withdraw(self, pod: Pod) -> None:
+        """The opposite of `enter`: call it before changing anything of the account."""
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.application else None
+        if app is not None:
+            app.leave(pod)
+            self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self._forget_eviction(pod)
+        self.retries.pop(key, None)
+        if pod.holds:
+            self.bypassed.discard(key)
+            self.assumed.pop(pod.seq, None)
+            self.holders[pod.queue].discard(key)
+            if pod.pool:
+                self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
+        else:
+            self.forest.leave(key)
+            self.misdirected.discard(key)
+            if len(self.promises):
+                break_promise(self, key)
+
+    def _forget_eviction(self, pod: Pod) -> None:
+        leaving = self.evicting[pod.evicting]
+        leaving.discard(pod.key)
+        if not leaving:
+            del self.evicting[pod.evicting]
+
+    def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
+        """Count a waiting pod as admitted from this moment on, as was decided.
+
+        The same as `withdraw`, the change and `enter`, without what can't concern a pod that belongs to no
+        application: this is what an admission costs.
+        """
+        plain = not pod.application
+        if not plain:
+            self.withdraw(pod)
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
+        pod.admitted_ms = decision.time_ms
+        key = self.pods.put(pod)
+        if not plain:
+            self.enter(pod)
+            return
+        self.report_due = self.pass_due = True
+        self.forest.leave(key)
+        if self.retries:
+            self.retries.pop(key, None)
+        if len(self.promises):
+            break_promise(self, key)
+        self.assumed[decision.seq] = key
+        self.holders[pod.queue].add(key)
+        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+
+    def replace_pod(self, before: Pod, after: Pod) -> None:
+        """Put a later view of an account in the place of one that stands the same in books and lines."""
+        if after.phase != "Assumed":
+            self.assumed.pop(before.seq, None)
+        self.pods.put(after)
+
+    def capacity_changed(self) -> None:
+        self.new_grounds()
+        self.forest.capacity_changed()
+        self.pass_due = self.report_due = self.past_due = True
+
+    # ---- applications: several pods that are admitted together, or belong to one workload
+
+    def application_of(self, pod: Pod) -> Application | None:
+        if not pod.application:
+            return None
+        place = (pod.cluster, pod.namespace, pod.application)
+        app = self.applications.get(place)
+        if app is None:
+            app = self.applications[place] = Application(place)
+        if app.workload is None:
+            app.workload = self.workload_by_title.get(place)
+        return app
+
+    def touch(self, workload: Workload) -> None:
+        """Something of a workload's own account has changed."""
+        place = workload.place
+        app = self.applications.get(place)
+        if app is None:
+            app = self.applications[place] = Application(place)
+        app.workload = self.workload_by_title.get(place)
+        self.unsettled[app.key] = app
+        self.unheeded[workload.key] = None
+        self.pass_due = self.report_due = True
+
+    def forget_workload(self, workload: Workload) -> None:
+        """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
+        place = workload.place
+        self.forest.leave(workload.key)
+        if self.workload_by_title.get(place) is workload:  # and no later one of the same name
+            del self.workload_by_title[place]
+        app = self.applications.get(place)
+        if app is not None and app.workload is workload:
+            app.workload = None
+            self.unsettled[app.key] = app
+        self.pass_due = self.report_due = True
+
+    def settle_applications(self) -> None:
+        """Bring reservations and gang claims in step with accounts."""
+        while self.unsettled:
+            unsettled = dict(self.unsettled)
+            self.unsettled.clear()
+            for key in sorted(unsettled):
+                app = unsettled[key]
+                app.settle(self)
+                self.due[key] = app
+                if app.admitted and app.gang is not None:
+                    self.gangs[key] = None
+                if app.workload is not None:
+                    self.untold[app.workload.key] = None
+                if app.free:
+                    self.free[key] = app
+
+    # ---- what is derived
+
+    def derive(self) -> None:
+        """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
+        self.places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        self.tree: dict[str, QueueNode] = {}
+        self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
+        self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
+        self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
+        self.evicting: dict[int, set[str]] = {}  # the decision that evicts pods → their keys
+        self.releasing: dict[int, str] = {}  # the last decision about a workload's release → its key
+        self.kinship = Kinship((*self.workloads, *self.pods))
+        #: Applications that may run without having been admitted, and those whose status may have changed.
+        self.unheeded: dict[str, None] = {}
+        self.untold: dict[str, None] = {}
+        #: Applications that are being suspended, and those in which executors have failed.
+        self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
+        #: Those whose minimum must run by some time: applications, and pod groups by their first name.
+        self.gangs: dict[tuple[str, str, str], None] = {}
+        self.making: dict[int, str] = {  # the decision to make a pod → the job's key
+            seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
+        }
+        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
+        #: Those of which their status alone says whether they are admitted.
+        self.promptly: dict[str, None] = {}
+        self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
+        self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
+        self.applications: dict[tuple[str, str, str], Application] = {}
+        self.reserving: dict[str, dict[tuple[str, str, str], Application]] = {}  # by queue
+        self.unsettled: dict[tuple[str, str, str], Application] = {}
+        #: Applications that may have pods to open against a reservation, and those that wait for nothing.
+        self.due: dict[tuple[str, str, str], Application] = {}
+        self.free: dict[tuple[str, str, str], Application] = {}
+        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
+        self.pauses: dict[str, int] = {}  # the same of workloads
+        self.pass_due = self.report_due = self.past_due = True
+        if not self.begun:
+            return
+        queues = (queue for queue in self.queues if queue.cluster == self.home)
+        self.tree = build_tree(queues, self.config.cell, self.config.all_cells)
+        self.forest = Forest(
+            self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
+        )
+        for node in self.nodes:
+            self.places.add(node)
+        for held in self.unmanaged:
+            self.places.hold(held, 1)
+        for promise in self.promises:
+            charge_promise(self, promise, 1)
+        for workload in self.workloads:
+            if workload.seq:
+                self.releasing[workload.seq] = workload.key
+            if workload.retry_ms:
+                self.pauses[workload.key] = workload.retry_ms
+            self.touch(workload)
+        for pod in self.pods:
+            self.enter(pod)
+        self.settle_applications()
+        self.forest.settle()
