@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from applications_of_one_cell import Applications, pod_set
@@ -24,7 +25,7 @@ def dask(cell: Applications, name: str = "dask", *, workers: int = 1, created_ms
     cell.application(name, *sets, kind="DaskCluster", suspendable=False, created_ms=created_ms)
 
 
-def dask_pods(cell: Applications, *workers: str, of: str = "dask", **facts: object) -> None:
+def dask_pods(cell: Applications, *workers: str, of: str = "dask", **facts: Any) -> None:
     cell.pods("s", workload=f"DaskCluster/{of}", pod_set="scheduler", **facts)
     cell.pods(*workers, workload=f"DaskCluster/{of}", pod_set="worker", **facts)
 

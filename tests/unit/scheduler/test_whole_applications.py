@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
 from sluice.events import Gang, PriorityClassEvent
@@ -406,7 +408,7 @@ def test_a_gang_that_came_up_in_time_may_end_pod_by_pod() -> None:
 
 def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
     cell = Applications(cpu=4000)
-    group = {"workload": "PodGroup/four", "group_size": 3, "gang": Gang(deadline_ms=5000)}
+    group: dict[str, Any] = {"workload": "PodGroup/four", "group_size": 3, "gang": Gang(deadline_ms=5000)}
     cell.pods("g1", "g2", **group)
     assert cell.open == set()
     cell.pods("g3", **group)
@@ -419,7 +421,7 @@ def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
 
 def test_a_pod_group_of_several_sets_that_runs_in_time_is_left_alone() -> None:
     cell = Applications(cpu=4000)
-    group = {"workload": "PodGroup/two", "group_size": 2, "gang": Gang(deadline_ms=5000)}
+    group: dict[str, Any] = {"workload": "PodGroup/two", "group_size": 2, "gang": Gang(deadline_ms=5000)}
     for name in ("head", "worker"):
         cell.pods(name, pod_set=name, **group)
     cell.become("Running", "head", "worker")
