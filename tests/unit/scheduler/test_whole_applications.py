@@ -7,7 +7,6 @@ from typing import Any
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
 from sluice.events import Gang, PriorityClassEvent
-from sluice_scheduler.core.fairness.fair import FairFigures
 from sluice_scheduler.core.reports.explain import why
 
 
@@ -514,7 +513,7 @@ class TestReplicasOfSeveralHosts:
         cell = Applications()
         self.grown(cell, workers=3)
         assert cell.open == {"head", "w0", "w1"}
-        assert why(cell.state, "pod/sim/pod-w2", FairFigures(cell.state)).sentence == (
+        assert why(cell.state, "pod/sim/pod-w2").sentence == (
             "2 big pods are one replica and open together: some of the next one are not there yet"
         )
         cell.pods("w3", of="ray", pod_set="big")
