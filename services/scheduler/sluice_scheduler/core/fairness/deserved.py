@@ -101,7 +101,9 @@ class Sibling:
         lines.append((max((use[kind] / (capacity[kind] * self.weight) for kind in others), default=0.0), 0.0))
         at = 0.0
         while at < length * _WHOLE:
-            level, slope = max((base + rise * at, rise) for base, rise in lines)
+            level = max(base + rise * at for base, rise in lines)
+            # Where lines meet the steepest goes on; they meet but for a rounding.
+            slope = max(rise for base, rise in lines if base + rise * at >= level * _WHOLE - _NOTHING**2)
             until = length
             for base, rise in lines:
                 if rise > slope:
