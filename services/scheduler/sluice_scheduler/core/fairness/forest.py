@@ -589,6 +589,8 @@ class Forest:
         if new_dims:
             for shape in list(self.shapes.values()):
                 self._place_anew(shape)
+        elif len(set(self._places.supplies.values())) > 1:
+            self._prefer_anew()
         self.deserving = Deserving(self.root, self.whole)
 
     def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> None:
@@ -616,6 +618,14 @@ class Forest:
             leaf.line.unpark(shape)
             self._dirty[leaf] = None
         shape.sleepers = {}
+
+    def _prefer_anew(self) -> None:
+        """Another supply may be the largest now, and so the one that shapes ask for first."""
+        for shape in self.shapes.values():
+            if shape.placeable and (asked := self._kinds_asked(shape)) != (shape.group, shape.amounts):
+                self._ask(shape, -1)
+                shape.group, shape.amounts = asked
+                self._ask(shape, 1)
 
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
