@@ -53,6 +53,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         return
     if takes_back:
+        state.settle_applications()  # what has just been served can be taken back too
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
         forget_turns(state)
