@@ -20,7 +20,9 @@ CALM = settings(suppress_health_check=[HealthCheck.too_slow])
 
 @st.composite
 def wants(draw: Any, choosy: bool) -> Want:
-    supplies = draw(st.sampled_from([("east",), ("west",)] if choosy else [("east",), ("west",), ("east", "west")]))
+    supplies = draw(
+        st.sampled_from([("east",), ("west",)] if choosy else [("east",), ("west",), ("east", "west")])
+    )
     resources = draw(st.sampled_from([("cpu",), ("gpu",), ("cpu", "gpu")]))
     return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources})
 
