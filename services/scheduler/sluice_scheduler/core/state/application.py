@@ -134,6 +134,8 @@ class Application:
                 state.forest.leave(key)
                 if self.offered:
                     offer(state, state.pod(key))
+                else:
+                    break_promise(state, key)
 
     def _hear_group(self, state: State) -> None:
         """What its first pod says of a group counts, if they differ: they may be told of in any order."""
