@@ -33,6 +33,7 @@ from sluice_scheduler.core.fairness.claims import (
     Shape,
     Spot,
     cost_of,
+    group_of,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.places import Places, Selected
@@ -105,18 +106,41 @@ class Forest:
     def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
         """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
         leaf = self.leaves.get(queue, self.root)
-        kinds = () if leaving else self.kind_of.cost(cost)
+        if leaving:
+            self._charge_leaving(leaf, cost, sign)
+        else:
+            kinds = self.kind_of.cost(cost)
+            self._charge(leaf, cost, kinds, sign)
+            if leaf is not self.root and kinds:
+                self._want(leaf, *group_of(kinds), sign)
+        self._dirty[leaf] = None
+
+    def admit(self, key: str, spot: Spot) -> None:
+        """A claim leaves its line for a spot: `leave` and `charge` in one, for every admission does it."""
+        claim = self.claims[key]
+        leaf, shape = self.leaves[claim.line], claim.shape
+        same = spot.held == (shape.group, shape.amounts)
+        self._leave(claim, leaf, wants=not same)
+        self._charge(leaf, spot.cost, spot.kinds, 1)
+        if not same and spot.kinds:
+            self._want(leaf, *spot.held, 1)
+
+    def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
         for branch in leaf.path:
-            amounts = branch.leaving if leaving else branch.usage
-            rooms_of = branch.rooms_of
+            usage, rooms_of = branch.usage, branch.rooms_of
             for dim, amount in cost:
-                total = amounts.get(dim, 0) + sign * amount
+                change = sign * amount
+                total = usage.get(dim, 0) + change
                 if total:
-                    amounts[dim] = total
+                    usage[dim] = total
                 else:
-                    del amounts[dim]
+                    del usage[dim]
                 for room in rooms_of.get(dim, ()):
-                    self._remeasure(room)
+                    room.left -= change
+                    if change < 0:
+                        self._risen[room] = None
+                    elif room.left < 0:
+                        self._overfull[room] = None
             held = branch.held
             for kind, amount in kinds:
                 total = held.get(kind, 0) + sign * amount
@@ -124,9 +148,17 @@ class Forest:
                     held[kind] = total
                 else:
                     del held[kind]
-        if kinds and leaf is not self.root:
-            self._want(leaf, *_group_of(kinds), sign)
-        self._dirty[leaf] = None
+
+    def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
+        for branch in leaf.path:
+            for dim, amount in cost:
+                total = branch.leaving.get(dim, 0) + sign * amount
+                if total:
+                    branch.leaving[dim] = total
+                else:
+                    del branch.leaving[dim]
+                for room in branch.rooms_of.get(dim, ()):
+                    self._remeasure(room)
 
     def _remeasure(self, room: Room) -> None:
         before, room.left = room.left, room.measure()
@@ -231,16 +263,20 @@ class Forest:
         self._dirty[leaf] = None
 
     def leave(self, key: str) -> None:
-        claim = self.claims.pop(key, None)
-        if claim is None:
-            return
-        leaf = self.leaves[claim.line]
+        claim = self.claims.get(key)
+        if claim is not None:
+            self._leave(claim, self.leaves[claim.line])
+
+    def _leave(self, claim: Claim, leaf: Branch, *, wants: bool = True) -> None:
         shape = claim.shape
+        del self.claims[claim.key]
         leaf.line.leave(claim)
-        shape.lines[leaf] -= 1
-        if not shape.lines[leaf]:
+        left = shape.lines[leaf] - 1
+        if left:
+            shape.lines[leaf] = left
+        else:
             self._forget(leaf, shape)
-        if shape.amounts:
+        if wants and shape.amounts:
             self._want(leaf, shape.group, shape.amounts, -1)
         self._press(shape, -1)
         if not shape.lines:
@@ -248,7 +284,10 @@ class Forest:
         self._dirty[leaf] = None
 
     def _press(self, shape: Shape, count: int) -> None:
+        """Where there is no choice nobody needs to know how many wait."""
         choices = len(shape.spots)
+        if len(self._places.pools) < 2:
+            return
         pressure = self.pressure
         for spot in shape.spots:
             for dim, amount in spot.cost:
@@ -283,9 +322,12 @@ class Forest:
             return None
         if shape.scattered:
             found = self._scatter(leaf, shape)
+        elif len(shape.spots) == 1:
+            (spot,) = shape.spots
+            found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
         else:
-            open_ones = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
-            found = open_ones[0] if len(open_ones) == 1 else self._roomiest(open_ones)
+            spots = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
+            found = self._roomiest(spots)
         if found is None:
             self._park(leaf, shape)
         return found
@@ -304,7 +346,7 @@ class Forest:
 
     def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
         """Whether no limit on the way up is in the way."""
-        return self._first_limit(leaf, spot.cost) is None
+        return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
 
     def _first_limit(self, leaf: Branch, cost: Cost) -> tuple[Room, int] | None:
         for branch in leaf.bounded:
@@ -623,17 +665,6 @@ class Forest:
             if shape.amounts:
                 self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
         self._press(shape, sign * sum(shape.lines.values()))
-
-
-def _group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
-    """What is held of one supply is a group of its own; of several, the first names it."""
-    ordered = sorted(kinds)
-    supply = ordered[0][0][0]
-    sums: dict[str, int] = {}
-    for (_, resource), amount in ordered:
-        sums[resource] = sums.get(resource, 0) + amount
-    resources = tuple(sorted(sums))
-    return ((supply,), resources), tuple(sums[resource] for resource in resources)
 
 
 def _selectors(shape: Shape) -> list[Selected]:

@@ -15,7 +15,7 @@ from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
-from sluice_scheduler.core.fairness.claims import Cost, Kind, pod_cost
+from sluice_scheduler.core.fairness.claims import Kind, Spot, pod_cost
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
@@ -247,7 +247,7 @@ class State(Tables):
         if not leaving:
             del self.evicting[pod.evicting]
 
-    def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
+    def assume(self, pod: Pod, decision: Admit, spot: Spot | None = None) -> None:
         """Count a waiting pod as admitted from this moment on, as was decided.
 
         The same as `changing` it, without what can't concern a pod that belongs to no application: this is
@@ -260,14 +260,17 @@ class State(Tables):
         self._admit(pod, decision)
         key = self.pods.put(pod)
         self.report_due = self.pass_due = True
-        self.forest.leave(key)
         if self.retries:
             self.retries.pop(key, None)
         if len(self.promises):
             break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
-        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+        if spot is not None:
+            self.forest.admit(key, spot)
+        else:
+            self.forest.leave(key)
+            self.forest.charge(pod.queue, pod_cost(pod), 1)
         self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
 
     @staticmethod
