@@ -69,27 +69,58 @@ class Forest:
         self._dirty: dict[Branch, None] = {}
         self._risen: dict[Room, None] = {}
         self._overfull: dict[Room, None] = {}
-        self._stale = True
+        self._stale = self._reshaped = True
         self.root = Branch(None, None, is_leaf=False, policy=policies[default])
         #: Top down, the root left out.
         self.inner: list[Branch] = []
         self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
-        for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
-            self._grow(node, self.root, policies)
         self.deserving = Deserving(self.root, self.whole)
+        self.grow(tree, policies)
 
-    def _grow(self, node: QueueNode, parent: Branch, policies: Mapping[str, Policy]) -> None:
+    # ---- the tree
+
+    def grow(self, tree: Mapping[str, QueueNode], policies: Mapping[str, Policy]) -> None:
+        """Take the shape of a tree of queues. Leaves that stand already keep what they hold and their lines; what
+        is held by a queue that is gone the pools still count."""
+        before, self.leaves, self.inner = self.leaves, {}, []
+        self.root.children, self.root.turns = [], []
+        for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
+            self._grow(node, self.root, policies, before)
+        for name in before.keys() - self.leaves.keys():
+            for claim in list(before[name].line):
+                self._leave(claim, before[name])
+            self._dirty.pop(before[name], None)
+        if self._kept is not None and self._kept[0] not in self.leaves:
+            self._kept = None
+        for room in self.root.rooms:
+            room.kept = 0
+            self._remeasure(room)
+        for branch in reversed(self.inner):
+            branch.add_up()
+        self._stale = self._reshaped = True
+
+    def _grow(
+        self,
+        node: QueueNode,
+        parent: Branch,
+        policies: Mapping[str, Policy],
+        before: Mapping[str, Branch],
+    ) -> None:
         policy = policies.get(node.facts.policy, parent.policy)
-        branch = Branch(node, parent, is_leaf=not node.children, policy=policy)
-        parent.children.append(branch)
-        leaf = branch
         if node.children:
-            leaf = Branch(node, branch, is_leaf=True, policy=policy)
-            branch.children.append(leaf)
+            branch = Branch(node, parent, is_leaf=False, policy=policy)
+            parent.children.append(branch)
             self.inner.append(branch)
-            for child in sorted(node.children, key=_order):
-                self._grow(child, branch, policies)
+        leaf = before.get(node.name)
+        under = branch if node.children else parent
+        if leaf is None:
+            leaf = Branch(node, under, is_leaf=True, policy=policy)
+        else:
+            leaf.stand(node, under, policy=policy)
+        under.children.append(leaf)
         self.leaves[node.name] = leaf
+        for child in sorted(node.children, key=_order):
+            self._grow(child, branch, policies, before)
 
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
@@ -583,9 +614,18 @@ class Forest:
     def capacity_changed(self) -> None:
         self._stale = True
 
+    def pools_changed(self, places: Places) -> None:
+        """Nodes belong to other pools now; each pool is still of the supply that it was."""
+        self._places = places
+        self.kind_of.set_supplies(places.supplies)
+        self._refresh_all()
+        for shape in list(self.shapes.values()):
+            self._place_anew(shape)
+
     def _refresh_all(self) -> None:
         """Capacity has changed, and with it shares and percentages; some shapes may go elsewhere now."""
         self._stale = False
+        reshaped, self._reshaped = self._reshaped, False
         capacity = {
             (cluster, pool, resource): max(0, amount)
             for (cluster, pool), amounts in self._places.capacity.items()
@@ -595,7 +635,7 @@ class Forest:
             for dim in held:
                 if dim[1] in self._places.node_count:  # a pool that has lost its last node
                     capacity.setdefault(dim, 0)
-        if capacity != self.capacity or not self.root.rooms:
+        if capacity != self.capacity or reshaped:
             self._resize(capacity)
         for selected in self._places.take_changed():
             for shape in list(self._by_selector.get(selected, ())):
@@ -625,6 +665,7 @@ class Forest:
                 stop_watching(stuck)
                 self._wake(stuck)
             leaf.stuck = {}
+            leaf.turn = None
             self._dirty[leaf] = None
         if self._kept is not None:
             self.keep_for(*self._kept)
