@@ -20,11 +20,11 @@ from sluice.lifecycle import until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import serve_health, setup_logging
 
-from sluice_scheduler.cell import CellOwner, Incoming
 from sluice_scheduler.installed import installed_policies
-from sluice_scheduler.kube import KubernetesLease, Lease
-from sluice_scheduler.ledger import Ledger
+from sluice_scheduler.kube import KubernetesLease
 from sluice_scheduler.ledger.redis import RedisLedger
+from sluice_scheduler.owner import CellOwner
+from sluice_scheduler.ports import Incoming, Lease, Ledger
 from sluice_scheduler.records import KafkaLog
 
 log = logging.getLogger(__name__)

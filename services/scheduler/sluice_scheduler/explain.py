@@ -19,8 +19,8 @@ from sluice_scheduler.core.explain import Answer, keys_of, waiting, why
 from sluice_scheduler.core.fair import FairFigures
 from sluice_scheduler.core.state import State
 from sluice_scheduler.installed import installed_policies
-from sluice_scheduler.ledger.port import LedgerError
 from sluice_scheduler.ledger.redis import RedisLedger
+from sluice_scheduler.ports import LedgerError
 
 #: So many claims of a queue are told about.
 MOST: Final = 20

@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from sluice_scheduler.core import State
-from sluice_scheduler.ledger import Commit
+from sluice_scheduler.ports import Commit
 
 _PREFIX: Final = "sluice_scheduler"
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from sluice.codec import DECISIONS, EPOCH_HEADER, Message, UnreadableRecordError, find_header
 from sluice.kafka import Received
@@ -14,10 +13,7 @@ from sluice.settings import Settings
 from sluice.values import Epoch
 
 from sluice_scheduler import metrics
-from sluice_scheduler.ledger import OutboxEntry
-
-if TYPE_CHECKING:
-    from sluice_scheduler.cell import Log
+from sluice_scheduler.ports import Log, OutboxEntry
 
 log = logging.getLogger(__name__)
 

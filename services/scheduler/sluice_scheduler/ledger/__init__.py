@@ -1,6 +1,6 @@
 """The ledger: a cell's state, its place in the input log and its outbox, written in one atomic step."""
 
-from sluice_scheduler.ledger.port import (
+from sluice_scheduler.ports import (
     Commit,
     FencedError,
     Ledger,

@@ -13,7 +13,7 @@ from sluice.values import Epoch
 
 from sluice_scheduler.core.entities import Entity
 from sluice_scheduler.ledger import entities
-from sluice_scheduler.ledger.port import Commit, FencedError, LedgerError, Meta, OutboxEntry
+from sluice_scheduler.ports import Commit, FencedError, LedgerError, Meta, OutboxEntry
 
 _SCRIPTS: Final = Path(__file__).parent
 

@@ -1,14 +1,74 @@
-"""What the shell asks of a ledger. The fake in tests/fakes and Redis pass the same contract suite."""
+"""What the owner of a cell needs of the world: a log, a feed, a ledger, a lease.
+
+Each has a real adapter (records.py, feed.py, ledger/redis.py, kube.py) and a fake; the adapters of the ledger
+pass one contract suite, tests/contract/test_ledger_port.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice.codec import Message
+from sluice.kafka import Received
 from sluice.values import Epoch
 
 from sluice_scheduler.core.entities import Entity
+
+# ---- the topics
+
+
+class Log(Protocol):
+    """The topics, as the owner of a cell needs them."""
+
+    async def topic_id(self) -> str:
+        """The events topic's id; a topic made anew has another."""
+        ...
+
+    async def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset of the events that is still there, and the one after the last."""
+        ...
+
+    async def events(self, partition: int, first: int, end: int) -> list[Received]:
+        """The events from offset `first` to before `end`."""
+        ...
+
+    async def decisions_tail(self, partition: int, count: int) -> list[Received]: ...
+
+    async def append(self, topic: str, partition: int, messages: list[Message]) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A record that the feed has delivered, and how to say that it is done with."""
+
+    received: Received
+    acknowledge: Callable[[], None]
+
+
+class Feed(Protocol):
+    """One partition's records, delivered in order."""
+
+    async def take(self, most: int) -> list[Incoming]:
+        """Whatever has arrived; waits for the first."""
+        ...
+
+
+# ---- the lease
+
+
+class LeaseError(Exception):
+    """The Lease could not be written: nobody may own the cell on our word."""
+
+
+class Lease(Protocol):
+    async def write(self, cell: str, holder: str) -> tuple[str, int]:
+        """The uid of the home cluster, and the resourceVersion that the write was given."""
+        ...
+
+
+# ---- the ledger
 
 
 class LedgerError(Exception):

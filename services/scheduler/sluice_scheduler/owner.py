@@ -12,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kafka.errors import KafkaError
 from sluice.applications import listed_as
-from sluice.codec import DECISIONS, EVENTS, Message, UnreadableRecordError, find_header
+from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
 from sluice.events import CellConfig, ConfigEvent, Event, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
@@ -29,9 +28,20 @@ from sluice.values import Epoch
 from sluice_scheduler import metrics
 from sluice_scheduler.core import CORE_VERSION, State, step
 from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.kube import Lease, LeaseError
-from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
 from sluice_scheduler.outbox import DivergenceError, Outbox, decided_in, epochs_in
+from sluice_scheduler.ports import (
+    Commit,
+    Feed,
+    FencedError,
+    Incoming,
+    Lease,
+    LeaseError,
+    Ledger,
+    LedgerError,
+    Log,
+    Meta,
+    OutboxEntry,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,40 +56,6 @@ PAUSE_S: Final = 0.5
 SILENT_S: Final = 15
 #: Between two commits, at least.
 PACE_S: Final = 0.04
-
-
-class Log(Protocol):
-    """The topics, as the owner of a cell needs them."""
-
-    async def topic_id(self) -> str:
-        """The events topic's id; a topic made anew has another."""
-        ...
-
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset of the events that is still there, and the one after the last."""
-        ...
-
-    async def events(self, partition: int, first: int, end: int) -> list[Received]:
-        """The events from offset `first` to before `end`."""
-        ...
-
-    async def decisions_tail(self, partition: int, count: int) -> list[Received]: ...
-
-    async def append(self, topic: str, partition: int, messages: list[Message]) -> int: ...
-
-
-class Feed(Protocol):
-    """One partition's records, delivered in order."""
-
-    async def take(self, most: int) -> list[Incoming]:
-        """Whatever has arrived; waits for the first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    received: Received
-    acknowledge: Callable[[], None]
 
 
 class CellOwner:
