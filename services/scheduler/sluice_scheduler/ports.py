@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from sluice.codec import Message
 from sluice.kafka import Received
@@ -31,12 +31,24 @@ class Log(Protocol):
         ...
 
     async def events(self, partition: int, first: int, end: int) -> list[Received]:
-        """The events from offset `first` to before `end`."""
+        """The events from offset `first` to before `end`, as far as the log has them."""
         ...
 
-    async def decisions_tail(self, partition: int, count: int) -> list[Received]: ...
+    async def decisions(self, partition: int, first: int, end: int) -> list[Received]:
+        """The same of the decisions."""
+        ...
 
-    async def append(self, topic: str, partition: int, messages: list[Message]) -> int: ...
+    async def decisions_tail(self, partition: int, count: int) -> list[Received]:
+        """The last `count` decisions. Nothing that was being appended before comes later than these."""
+        ...
+
+    async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
+        """The offset of the last, once all are acknowledged."""
+        ...
+
+    async def close(self) -> None:
+        """Give up what is being appended."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,17 @@ class Feed(Protocol):
         ...
 
 
+# ---- time
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int: ...
+
+    def monotonic_s(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
 # ---- the lease
 
 
@@ -71,8 +94,29 @@ class Lease(Protocol):
 # ---- the ledger
 
 
+#: The version of what a ledger stores. Raise it whenever an entity's fields or the meaning of one change: a
+#: ledger of an older version is rebuilt from a re-list, which is always safe; there are no migrations to get
+#: wrong. tests/contract/test_ledger_schema.py notices a change of fields.
+SCHEMA: Final = 1
+
+
 class LedgerError(Exception):
     """The ledger is not where its writer believed: load it again."""
+
+
+class UnreadableLedgerError(LedgerError):
+    """What the ledger holds can't be made sense of, and says why: rebuild it."""
+
+
+class NewerLedgerError(LedgerError):
+    """A newer version of the scheduler wrote the ledger: leave it alone."""
+
+    def __init__(self, cell: str, schema: int) -> None:
+        super().__init__(
+            f"cell {cell}: its ledger has schema {schema}, written by a newer scheduler, and this one reads "
+            f"schema {SCHEMA}. Run the newer version again; or give this ledger up, and it is rebuilt from "
+            "the cluster (docs/runbook.md, A ledger of another version)"
+        )
 
 
 class FencedError(LedgerError):
@@ -89,6 +133,19 @@ class Meta:
     next_offset: int = 0
     next_seq: int = 1
     published: int = 1  # every decision below this seq is in Kafka
+    schema: int = SCHEMA
+    flaw: str = ""  # why the rest of this says nothing
+
+    @property
+    def unusable(self) -> str:
+        """Why this ledger must be rebuilt; empty for one that can be read."""
+        if self.flaw:
+            return self.flaw
+        if not self.topic_id:
+            return "the ledger is empty"
+        if self.schema < SCHEMA:
+            return f"the ledger has schema {self.schema}, of an older version, and this one reads {SCHEMA}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,15 +187,16 @@ class Ledger(Protocol):
         ...
 
     async def acquire(self, cell: str, epoch: Epoch) -> Meta:
-        """Fence off every earlier epoch. FencedError if a later one has the cell."""
+        """Fence off every earlier epoch. FencedError if a later one has the cell; NewerLedgerError, and
+        nothing is changed, if the ledger is of a newer schema."""
         ...
 
     async def begin(self, cell: str, meta: Meta) -> None:
-        """Start the ledger at `meta`, empty."""
+        """Start the ledger at `meta`, empty, with the present schema."""
         ...
 
     async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
-        """Every entity, and the outbox in order of seq."""
+        """Every entity, and the outbox in order of seq. UnreadableLedgerError if there is any doubt."""
         ...
 
     async def commit(self, cell: str, commit: Commit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,7 +14,16 @@ from sluice.values import Epoch
 
 from sluice_scheduler.core.entities import Entity
 from sluice_scheduler.ledger import entities
-from sluice_scheduler.ports import Commit, FencedError, LedgerError, Meta, OutboxEntry
+from sluice_scheduler.ports import (
+    SCHEMA,
+    Commit,
+    FencedError,
+    LedgerError,
+    Meta,
+    NewerLedgerError,
+    OutboxEntry,
+    UnreadableLedgerError,
+)
 
 _SCRIPTS: Final = Path(__file__).parent
 
@@ -35,32 +45,32 @@ class RedisLedger:
         meta = self.keys(cell)[0]
         call = cast(Awaitable[list[bytes | None]], self._redis.hmget(meta, ["epoch", "cluster_uid"]))
         epoch, uid = await self._ask(call)
-        return (Epoch.parse(epoch.decode()) if epoch else None, (uid or b"").decode())
+        known = None
+        with suppress(ValueError):  # the Lease mints a later one in any case
+            known = Epoch.parse((epoch or b"").decode())
+        return known, (uid or b"").decode()
 
     async def acquire(self, cell: str, epoch: Epoch) -> Meta:
-        reply = await self._run(self._acquire, cell, [epoch.generation, epoch.resource_version])
+        reply = await self._run(self._acquire, cell, [epoch.generation, epoch.resource_version, SCHEMA])
         found = {name.decode(): value.decode() for name, value in zip(reply[::2], reply[1::2], strict=True)}
-        if "topic_id" not in found:
-            return Meta(epoch=epoch)
-        return Meta(
-            epoch=epoch,
-            topic_id=found["topic_id"],
-            cluster_uid=found["cluster_uid"],
-            next_offset=int(found["next_offset"]),
-            next_seq=int(found["next_seq"]),
-            published=int(found["published"]),
-        )
+        return _meta(epoch, found)
 
     async def begin(self, cell: str, meta: Meta) -> None:
         arguments = [str(meta.epoch), meta.topic_id, meta.cluster_uid, meta.next_offset, meta.next_seq]
-        await self._run(self._begin, cell, arguments)
+        await self._run(self._begin, cell, [*arguments, SCHEMA])
 
     async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
-        _, state, outbox = self.keys(cell)
-        rows = await self._rows(state)
-        found = [entities.load(key.decode(), value) for key, value in sorted(rows.items())]
-        waiting = {int(seq): packed for seq, packed in (await self._rows(outbox)).items()}
-        return found, [OutboxEntry.unpack(seq, waiting[seq]) for seq in sorted(waiting)]
+        meta, state, outbox = self.keys(cell)
+        asked = cast(Awaitable[Any], self._redis.hmget(meta, ["topic_id", "schema"]))
+        topic_id, schema = await self._ask(asked)
+        try:
+            if topic_id is not None:
+                entities.check_schema(int(schema or 0))
+            rows = {key.decode(): value for key, value in (await self._rows(state)).items()}
+            waiting = {int(seq): packed for seq, packed in (await self._rows(outbox)).items()}
+        except ValueError as error:
+            raise UnreadableLedgerError(f"the ledger holds what nobody wrote: {error}") from error
+        return entities.load_all(rows), entities.load_outbox(waiting)
 
     async def commit(self, cell: str, commit: Commit) -> None:
         puts = {key: entity for key, entity in commit.changes.items() if entity is not None}
@@ -96,6 +106,8 @@ class RedisLedger:
         if answer == "ok":
             return rest
         held = rest[0].decode()
+        if answer == "newer":
+            raise NewerLedgerError(cell, int(held))
         if answer == "fenced" and held:
             raise FencedError(f"cell {cell} belongs to epoch {held}")
         raise LedgerError(f"cell {cell}: the ledger's {answer} is {held or 'lost'}")
@@ -106,3 +118,21 @@ class RedisLedger:
             return await asyncio.shield(asyncio.ensure_future(call))
         except RedisError as error:
             raise LedgerError(f"Redis: {error}") from error
+
+
+def _meta(epoch: Epoch, found: dict[str, str]) -> Meta:
+    """A ledger that has not begun has nothing but its epoch. One without a schema is of the first version."""
+    if "topic_id" not in found:
+        return Meta(epoch=epoch)
+    try:
+        return Meta(
+            epoch=epoch,
+            topic_id=found["topic_id"],
+            cluster_uid=found["cluster_uid"],
+            next_offset=int(found["next_offset"]),
+            next_seq=int(found["next_seq"]),
+            published=int(found["published"]),
+            schema=int(found.get("schema", 0)),
+        )
+    except (KeyError, ValueError) as error:
+        return Meta(epoch=epoch, flaw=f"the ledger does not say where it stands: {error!r}")
