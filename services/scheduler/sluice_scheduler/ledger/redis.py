@@ -26,11 +26,15 @@ from sluice_scheduler.ports import (
 )
 
 _SCRIPTS: Final = Path(__file__).parent
+#: So long a write may take to reach the replicas' disks.
+SAFE_WITHIN_S: Final = 5
 
 
 class RedisLedger:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, replicas: int = 0) -> None:
+        """Every write is on the disks of Redis and of so many replicas before it counts as done."""
         self._url = url
+        self._replicas = replicas
         self._redis = redis.Redis.from_url(url, socket_timeout=10, socket_connect_timeout=5)
         self._acquire, self._begin, self._commit = (
             self._redis.register_script((_SCRIPTS / f"{name}.lua").read_text())
@@ -101,7 +105,7 @@ class RedisLedger:
         return rows
 
     async def _run(self, script: Any, cell: str, arguments: list[Any]) -> list[bytes]:
-        reply: list[bytes] = await self._ask(script(keys=self.keys(cell), args=arguments))
+        reply: list[bytes] = await self._ask(self._write(script, self.keys(cell), arguments))
         answer, rest = reply[0].decode(), reply[1:]
         if answer == "ok":
             return rest
@@ -111,6 +115,26 @@ class RedisLedger:
         if answer == "fenced" and held:
             raise FencedError(f"cell {cell} belongs to epoch {held}")
         raise LedgerError(f"cell {cell}: the ledger's {answer} is {held or 'lost'}")
+
+    async def _write(self, script: Any, keys: list[str], arguments: list[Any]) -> Any:
+        """WAITAOF speaks of what its own connection has written, and of all that was written before it.
+
+        If the replicas take too long nobody knows what a fail-over would bring back. So the writer gives up,
+        and begins by acquiring the ledger, which is a write of the same kind.
+        """
+        if not self._replicas:
+            return await script(keys=keys, args=arguments)
+        async with self._redis.client() as connection:
+            reply = await script(keys=keys, args=arguments, client=connection)
+            local, replicas = await connection.execute_command(  # type: ignore[no-untyped-call]
+                "WAITAOF", 1, self._replicas, SAFE_WITHIN_S * 1000
+            )
+        if local < 1 or replicas < self._replicas:
+            raise LedgerError(
+                f"Redis: after {SAFE_WITHIN_S} s a write was on the disk of {replicas} of {self._replicas} "
+                "replicas (SLUICE_REDIS_REPLICAS)"
+            )
+        return reply
 
     async def _ask(self, call: Awaitable[Any]) -> Any:
         """Shielded: a call that was cut off would leave its answer to the next one on its connection."""
