@@ -26,6 +26,10 @@ class FakeTopics:
         self.closed = 0
         self._settings = settings
 
+    def tell(self, messages: Sequence[Message]) -> None:
+        """Events of somebody else's."""
+        self.log.messages[self._settings.events_topic, 0] += messages
+
     async def topic_id(self) -> str:
         return self.id
 

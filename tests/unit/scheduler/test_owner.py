@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.owned_cell import SETTINGS, OwnedCell, until
 from kafka.errors import KafkaError
-from owned_cell import SETTINGS, OwnedCell, until
 from sluice.codec import EVENTS, Message
 from sluice.events import ConfigEvent
 from sluice.kafka import DEAD_LETTER_PREFIX
