@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 from sluice.codec import Message
-from sluice.kafka import LogWriter, ensure_topics
+from sluice.kafka import LogWriter, client_options, ensure_topics
 from sluice.settings import Settings
 from sluice_local import Stack
-from sluice_scheduler.app import build, connect
+from sluice_scheduler import feed
+from sluice_scheduler.app import GROUP, build, connect
 from sluice_scheduler.feed import FEED_MAX, Owners
 from sluice_scheduler.ports import Feed
 
@@ -37,10 +39,10 @@ class Reader:
 
     missing = ""
 
-    def __init__(self, cell: str, feed: Feed, free: asyncio.Event) -> None:
+    def __init__(self, cell: str, fed: Feed, free: asyncio.Event) -> None:
         self.cell = cell
         self.offsets: list[int] = []
-        self._feed = feed
+        self._feed = fed
         self._free = free
 
     async def run(self) -> None:
@@ -97,6 +99,15 @@ class World:
             await owners.revoked(set())
             await app.stop()
 
+    def await_commit(self, offset: int) -> None:
+        """By Faust's group, within a few of its intervals."""
+        consumer = KafkaConsumer(**client_options(self.settings), group_id=f"{self.settings.topics}-{GROUP}")
+        ends = time.monotonic() + 20
+        while (found := consumer.committed(TopicPartition(self.settings.events_topic, 0))) != offset:
+            assert time.monotonic() < ends, found
+            time.sleep(0.2)
+        consumer.close()
+
     def own(self, *, cell: str, feed: Feed) -> Reader:
         self.readers.append(Reader(cell, feed, self.free[cell]))
         return self.readers[-1]
@@ -146,3 +157,19 @@ async def test_a_backlog_outlives_rebalances(world: World) -> None:
         await until(lambda: world.last("left").has_read_to(BACKLOG))
         await until(lambda: world.last("right").has_read_to(100))
     assert world.last("left").offsets[0] == 0
+
+
+async def test_what_is_passed_over_is_committed_with_the_rest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faust commits up to the first record that it was not told of: none may be left out."""
+    monkeypatch.setattr(feed, "FEED_MAX", 500)
+    monkeypatch.setattr(feed, "HOLD_AT", BACKLOG)
+    await world.append(0, BACKLOG)
+    async with world.working():
+        await until(lambda: world.put == BACKLOG)
+        assert world.last("left").offsets == []
+        world.free["left"].set()
+        await until(lambda: world.last("left").has_read_to(BACKLOG))
+        assert world.last("left").offsets == [*range(500), BACKLOG - 1]
+        await asyncio.to_thread(world.await_commit, BACKLOG)

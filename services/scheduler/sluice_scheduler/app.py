@@ -46,8 +46,8 @@ class PartitionFlow:
 
     def acknowledge(self, first: int, end: int) -> None:
         """Faust commits up to the first offset that it was not told of, so it is told of each."""
+        nothing: dict[str, Any] = dict.fromkeys(("headers", "key", "value", "checksum"))
         for offset in range(first, end):
-            nothing: dict[str, Any] = dict.fromkeys(("headers", "key", "value"))
             self._app.consumer.ack(Message(*self._tp, offset, timestamp=0.0, timestamp_type=0, **nothing))
 
 
