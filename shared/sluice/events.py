@@ -92,6 +92,8 @@ class PodFacts:
     pod_set: str = ""  # which of the application's pod sets
     group_size: int = 0  # of a pod group: so many pods are admitted together
     gang: Gang | None = None  # of a pod group
+    saved_ms: int = 0  # when it last saved its work, as it says itself; 0: it does not say
+    ends_in_ms: int = 0  # it ends so long after its start at the latest; 0: it does not say
 
     @property
     def finished(self) -> bool:
@@ -212,6 +214,11 @@ class QueueFacts:
     reclaim: bool = True
     grace_ms: int = 0
     minimum_run_ms: int = 0
+    lost_work_per_hour_ms: int | None = None  # so much running time may be taken from it in an hour
+    tenure_ms: int | None = None  # absent, here and below: the cell's
+    patience_ms: int | None = None
+    reserves: bool = True  # whether anything is kept for a claim of it that has waited for long
+    start_deadline_ms: int | None = None
     oversubscription: Literal["allowed", "never"] = "allowed"
     policy: str = ""
     created_ms: int = 0  # breaks ties between queues: the one created first is served first
@@ -229,6 +236,7 @@ class QueueEvent(ObjectEvent):
 class PoolFacts:
     cell: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
+    supply: str = ""  # pools of one supply are one for shares
     generation: int = 0
     problem: str = ""
 
@@ -304,6 +312,10 @@ class CellConfig:
     policy: str
     core_version: int
     half_life_ms: int = 3_600_000  # of past use, where a policy looks back
+    tenure_ms: int = 3_600_000  # so long a unit may stand above what its queue deserves
+    patience_ms: int = 300_000  # after so long what becomes free is kept for whose turn it is
+    reclaim_after_ms: int = 1_000  # a claim pushes nobody out before it has waited so long
+    start_deadline_ms: int = 600_000  # what nobody has come for by then is given to others
     cells: tuple[str, ...] = ()  # all that the settings name; empty: this one alone
 
     @property

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sluice.applications import APPLICATION_KINDS
 from sluice.crds.values import Cell, LabelSelector
+from sluice.programs import ends_with_its_reader
 from sluice.vocabulary import DEFAULT_CELL
 
 _PREFIX: Final = "SLUICE_"
@@ -152,12 +153,14 @@ def load() -> Settings:
 
 def load_for(program: str, does: str) -> Settings:
     """Settings of a program that takes no arguments; `--help` says what there is to set."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=program,
         description=f"{does} It takes its settings from the environment:",
         epilog="\n".join(_told_of(name, field) for name, field in Settings.model_fields.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).parse_args()
+    )
+    with ends_with_its_reader():
+        parser.parse_args()
     return load()
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sluice.events import (
     CellConfig,
@@ -36,7 +36,7 @@ from sluice.events import (
 )
 from sluice.values import NamespaceSelector
 from sluice_scheduler.core import State, step
-from sluice_scheduler.core.accounts import Pod
+from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.installed import installed_policies
 
 CLUSTER: Final = "bench"
@@ -70,7 +70,7 @@ class Bench:
         facts = QueueFacts(parent=parent, namespaces=NamespaceSelector(names=(name,)))
         self.see(QueueEvent, name, queue=facts, more=more)
 
-    def see(self, make: type[Event], name: str, *, more: bool = False, **fields: object) -> list[object]:
+    def see(self, make: type[Event], name: str, *, more: bool = False, **fields: Any) -> list[object]:
         self._version += 1
         event = make(  # type: ignore[call-arg]
             uid=fields.pop("uid", name),
@@ -111,7 +111,7 @@ class Bench:
         step(self.state, TickEvent(**self._at()))
 
     @staticmethod
-    def _at() -> dict[str, object]:
+    def _at() -> dict[str, Any]:
         return {"time_ms": 1, "cluster": CLUSTER}
 
 
@@ -160,7 +160,8 @@ def life_us(queues: int, pods: int) -> tuple[float, float, float]:
         bench.finish(pod)
         bench.state.take_changes()
     ended = time.process_time()
-    return tuple((b - a) / pods * 1e6 for a, b in pairwise((started, arrived, shown, ended)))
+    arrival, admission, end = ((b - a) / pods * 1e6 for a, b in pairwise((started, arrived, shown, ended)))
+    return arrival, admission, end
 
 
 def steady_us(queues: int, pending: int, *, fan_out: int = 0, rounds: int = 100) -> float:

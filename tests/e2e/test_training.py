@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from applications import FIRST_SEEN_S, Applications, one_queue
@@ -53,14 +54,15 @@ def test_a_job_starts_whole_when_another_gives_back(
 ) -> None:
     cluster.provide(node("n", cpu="3"))
     apps = Applications(cluster, "a", kind)
+    replicas: dict[str, Any] = {first: 1, "Worker": 2}
     whole = {first.lower(): (1, 1), "worker": (2, 2)}
     with observed(running.endpoints, "a") as observer:
-        created = apps.create(training_job(kind, "one", **{first: 1, "Worker": 2}))
+        created = apps.create(training_job(kind, "one", **replicas))
         assert created["spec"]["runPolicy"]["suspend"]
         eventually(lambda: apps.granted("one") == whole, seconds=FIRST_SEEN_S)
         eventually(lambda: running_pods(cluster, "one") == 3, seconds=60)
         eventually(lambda: "Running" in states(apps, "one"), seconds=30)
-        apps.create(training_job(kind, "two", **{first: 1, "Worker": 2}))
+        apps.create(training_job(kind, "two", **replicas))
         eventually(lambda: apps.phase("two") == "Pending", seconds=30)
         assert "waits for 3 cpu" in apps.status("two")["reason"]
         eventually(lambda: "Suspended" in states(apps, "two"), seconds=30)

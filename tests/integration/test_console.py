@@ -35,13 +35,15 @@ from sluice.events import (
     TickEvent,
 )
 from sluice.kafka import LogWriter, Received, dead_letter, ensure_topics
+from sluice.programs import UNREAD
 from sluice.settings import Settings
 from sluice.values import Epoch, NamespaceSelector
 from sluice_local import Stack
 from sluice_scheduler.core import CORE_VERSION, State, step
-from sluice_scheduler.core.policies.drf import Drf
+from sluice_scheduler.core.fairness.policies.drf import Drf
 from sluice_scheduler.ledger import Commit, Meta, OutboxEntry
 from sluice_scheduler.ledger.redis import RedisLedger
+from unread import unread
 
 pytestmark = pytest.mark.integration
 
@@ -179,6 +181,25 @@ def test_queues_for_people(environment: Mapping[str, str]) -> None:
     unknown = sluice(environment, "queue", "get", "physic")
     assert unknown.returncode == 1
     assert "did you mean physics?" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("queue", "list"),
+        ("queue", "tree", "--json"),
+        ("status",),
+        ("audit", "tail"),
+        ("audit", "tail", "--follow", "--ticks"),
+        ("explain", "physics"),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_who_goes_away_is_told_nothing(
+    environment: Mapping[str, str], words: tuple[str, ...]
+) -> None:
+    run = unread([sys.executable, "-m", "sluice_console.main", *words], environment)
+    assert (run.returncode, run.stderr) == (UNREAD, "")
 
 
 def test_the_status_names_what_is_wrong(environment: Mapping[str, str]) -> None:

@@ -44,7 +44,7 @@ class SparkDistribution:
         command = Command(_HERE, os.environ)
         command.run([uv, "venv", "--quiet", "--python", sys.executable, target])
         progress.step = "fetching 456 MB and unpacking them"
-        where = ["--python", target / "bin" / "python"]
+        where: list[str | Path] = ["--python", target / "bin" / "python"]
         # Its only distribution is one of sources: what builds it comes from the same lock.
         command.run(
             [uv, "pip", "sync", "--quiet", *where, "--require-hashes", "--build-constraints", _LOCK, _LOCK]

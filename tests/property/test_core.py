@@ -21,11 +21,11 @@ from reference.potential import Move
 from reference.reference import Reference
 from sluice.decisions import Report
 from sluice.events import ObjectEvent, TickEvent
-from sluice_scheduler.core import reclaim
-from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.forest import Forest
-from sluice_scheduler.core.members import workload_of
-from sluice_scheduler.core.reclaim import Search
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.passes import reclaim
+from sluice_scheduler.core.passes.reclaim import Search
+from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 from sluice_scheduler.simulator.scenario import Scenario
 

@@ -13,7 +13,7 @@ from itertools import product
 
 from sluice.quantities import is_percent, parse_percent, to_base_units
 from sluice_scheduler.core import State
-from sluice_scheduler.core.accounts import Pod, Workload
+from sluice_scheduler.core.stored.accounts import Pod, Workload
 
 Amounts = dict[tuple[str, str], int]  # (pool, resource) → amount
 

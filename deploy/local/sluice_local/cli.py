@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from sluice.programs import become, ends_with_its_reader
+
 from sluice_local import doctor
 from sluice_local.errors import StackError
 from sluice_local.services import SERVICES
@@ -15,6 +17,7 @@ from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack
 _Command = Callable[[Stack, argparse.Namespace], int | None]
 
 
+@ends_with_its_reader()
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     command: _Command = options.command
@@ -73,7 +76,7 @@ def _logs(stack: Stack, options: argparse.Namespace) -> None:
     if not files:
         raise StackError(f"Stack {stack.name} has no logs: it was never up.")
     follow = ["--follow=name"] if options.follow else []
-    os.execvp("tail", ["tail", "--lines=100", *follow, *map(str, files)])
+    become("tail", ["--lines=100", *follow, *map(str, files)])
 
 
 def _env(stack: Stack, _: argparse.Namespace) -> None:

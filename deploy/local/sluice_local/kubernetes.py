@@ -15,10 +15,11 @@ from pathlib import Path
 from sluice_local import paths
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
-from sluice_local.kubectl import apply, kubeconfig
+from sluice_local.kubectl import apply, kubeconfig, kubectl
 from sluice_local.state import State
 
 _COMMANDS = "k8s.io/kubernetes/cmd"
+_NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 ETCD = GoBinary("etcd", "etcd", "go.etcd.io/etcd/server/v3", takes="a minute")
 APISERVER = GoBinary("kube-apiserver", "kubernetes", f"{_COMMANDS}/kube-apiserver", takes="3–5 minutes")
 CONTROLLER_MANAGER = GoBinary(
@@ -190,7 +191,11 @@ class Kwok(_Client):
 
     def prepare(self) -> None:
         super().prepare()
-        apply(self.state.directory / "kubeconfig", (paths.RECIPES / "kwok" / "rbac.yaml").read_text())
+        administrator = self.state.directory / "kubeconfig"
+        apply(administrator, (paths.RECIPES / "kwok" / "rbac.yaml").read_text())
+        # KWOK takes a lease on each node under a name that it makes up at its start, so a new one would leave
+        # the nodes alone until the last one's leases have run out. The last one has ended: this is a start.
+        kubectl(f"--kubeconfig={administrator}", "delete", f"--raw={_NODE_LEASES}")
 
     @property
     def address(self) -> str:

@@ -1,28 +1,37 @@
-"""`sluice X` runs a program `sluice-X`, as git does: commands that come with other packages."""
+"""`sluice X` runs a program `sluice-X`, as git does: commands that come with other packages.
+
+A package may say in a line what its command does: an entry point of the group `sluice.commands`, with the
+command's name, that leads to a text.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 PREFIX: Final = "sluice-"
+_SUMMARIES: Final = "sluice.commands"
 
 
 def find(name: str) -> Path | None:
     return dict(_programs()).get(name)
 
 
-def names() -> list[str]:
-    return sorted(dict(_programs()))
+def summaries() -> dict[str, str]:
+    """What each program does, by its command; empty where nobody says it."""
+    told = {entry.name: _summary(entry) for entry in entry_points(group=_SUMMARIES)}
+    return {name: told.get(name, "") for name in sorted(dict(_programs()))}
 
 
-def run(program: Path, arguments: list[str]) -> NoReturn:
-    """Becomes the program."""
-    sys.stdout.flush()
-    os.execv(program, [program.name, *arguments])
+def _summary(entry: EntryPoint) -> str:
+    try:
+        return str(entry.load())
+    except Exception:  # somebody else's package may be broken, and help is wanted all the more
+        return ""
 
 
 def _programs() -> Iterator[tuple[str, Path]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
+from sluice.programs import become, ends_with_its_reader
+
 from sluice_console import extensions
-from sluice_console.errors import OK, PROBLEM, ConsoleError
+from sluice_console.errors import PROBLEM, ConsoleError
 
 _DESCRIPTION: Final = (
     "Shows what Sluice holds, decides and why. It reads the ledger and the logs and changes nothing."
@@ -21,14 +22,15 @@ _EPILOG: Final = (
 )
 
 
+@ends_with_its_reader()
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser, commands_known = _parser()
+    parser, commands_known = _parser(lists_programs=not words or words[0].startswith("-"))
     if words and not words[0].startswith("-") and words[0] not in commands_known:
         program = extensions.find(words[0])
         if program is None:
             parser.error(f"there is no command {words[0]} and no program {extensions.PREFIX}{words[0]}")
-        extensions.run(program, words[1:])
+        become(program, words[1:])
     options = parser.parse_args(words)
     try:
         return _run(options)
@@ -37,9 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PROBLEM
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read us has seen enough; Python must not complain when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -48,8 +47,9 @@ def _run(options: argparse.Namespace) -> int:
     return int(command(import_module("sluice_console.commands").Context.from_options(options)))
 
 
-def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
-    parser = argparse.ArgumentParser(prog="sluice", description=_DESCRIPTION, epilog=_epilog())
+def _parser(*, lists_programs: bool) -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    """And its own commands. Other programs are listed only for help, because finding them takes time."""
+    parser = argparse.ArgumentParser(prog="sluice", description=_DESCRIPTION, epilog=_EPILOG)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="for machines: JSON, amounts in base units")
     shared.add_argument("--cell", metavar="NAME", help="only this cell (default: all of SLUICE_CELLS)")
@@ -79,7 +79,14 @@ def _parser() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     summary = "what could not be read and was set aside: whence, why, and the original"
     dead = _add(audits, "dead-letters", "audit.show_dead_letters", summary, shared)
     dead.add_argument("-n", type=_number_of_lines, default=20, metavar="N", help="so many of each log's")
-    return parser, frozenset(top.choices)
+    own = frozenset(top.choices)
+    if lists_programs:
+        programs = {name: said for name, said in extensions.summaries().items() if name not in own}
+        for name, summary in programs.items():
+            if summary:
+                top.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
+        parser.epilog = _epilog([name for name, summary in programs.items() if not summary])
+    return parser, own
 
 
 def _add(
@@ -94,8 +101,7 @@ def _add(
     return added
 
 
-def _epilog() -> str:
-    others = extensions.names()
+def _epilog(others: Sequence[str]) -> str:
     installed = f"Installed beside it, as `sluice NAME`: {', '.join(others)}. " if others else ""
     return installed + _EPILOG
 

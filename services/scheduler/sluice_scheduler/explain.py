@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from sluice import settings as sluice_settings
+from sluice.programs import ends_with_its_reader
 from sluice.settings import Settings
 
-from sluice_scheduler.core.explain import Answer, keys_of, waiting, why
-from sluice_scheduler.core.fair import FairFigures
-from sluice_scheduler.core.state import State
+from sluice_scheduler.core.reports.explain import Answer, keys_of, waiting, why
+from sluice_scheduler.core.state.state import State
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.redis import RedisLedger
 from sluice_scheduler.ports import LedgerError
@@ -26,54 +28,121 @@ from sluice_scheduler.ports import LedgerError
 MOST: Final = 20
 
 
+@ends_with_its_reader()
 def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    settings = sluice_settings.load()
+    if options.cell is not None and options.cell not in settings.cells:
+        known = ", ".join(settings.cells)
+        print(f"sluice explain: there is no cell {options.cell}; there are {known}", file=sys.stderr)
+        return 1
+    cells = list(settings.cells) if options.cell is None else [options.cell]
+    try:
+        states = asyncio.run(_states(settings, cells))
+    except LedgerError as error:
+        print(f"sluice explain: {error}", file=sys.stderr)
+        return 1
+    found = {cell: told for cell, state in states.items() if (told := look_up(state, options.name))}
+    if not found:
+        print(
+            f"sluice explain: no queue, pod or application {options.name} is known; what could not be read "
+            "is in `sluice audit dead-letters`",
+            file=sys.stderr,
+        )
+        return 1
+    if options.json:
+        print(json.dumps([as_json(cell, told) for cell, told in found.items()], ensure_ascii=False))
+    else:
+        print("\n".join(line for told in found.values() for line in as_text(told)))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sluice explain",
         description="Say why something waits, where it stands, and when it may be served: by how fast its "
         "queue's pods lately ended, and nothing where there is no ground for an estimate.",
     )
     parser.add_argument("name", metavar="NAME", help="a queue, or NAMESPACE/NAME of a pod or an application")
-    name = parser.parse_args(arguments).name
-    try:
-        states = asyncio.run(_states(sluice_settings.load()))
-    except LedgerError as error:
-        print(f"sluice explain: {error}", file=sys.stderr)
-        return 1
-    told = [line for state in states for line in explain(state, name)]
-    if not told:
-        print(
-            f"sluice explain: no queue, pod or application {name} is known; what could not be read is in "
-            "`sluice audit dead-letters`",
-            file=sys.stderr,
-        )
-        return 1
-    print("\n".join(told))
-    return 0
+    parser.add_argument("--json", action="store_true", help="for machines: a list with an object a cell")
+    parser.add_argument("--cell", metavar="NAME", help="only this cell (default: all of SLUICE_CELLS)")
+    return parser
 
 
-async def _states(settings: Settings) -> list[State]:
+async def _states(settings: Settings, cells: Iterable[str]) -> dict[str, State]:
     """Of every cell whose ledger has begun."""
     ledger = RedisLedger(settings.redis)
     policies = installed_policies()
     try:
-        loaded = [await ledger.load(cell) for cell in settings.cells]
+        loaded = {cell: await ledger.load(cell) for cell in cells}
     finally:
         await ledger.close()
-    return [State(policies, entities) for entities, _ in loaded if entities]
+    return {cell: State(policies, entities) for cell, (entities, _) in loaded.items() if entities}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one cell says of a name."""
+
+    name: str
+    state: State
+    answers: Mapping[str, Answer]  # by key
+    waiting: int | None  # claims, if it is the name of a queue; answers are told of the first of them
+
+
+def look_up(state: State, name: str) -> Told | None:
+    """None if the cell knows nothing of that name."""
+    namespace, slash, own = name.partition("/")
+    if slash:
+        keys, waits = keys_of(state, namespace, own), None
+        if not keys:
+            return None
+    elif state.forest.branch(name) is not None:
+        keys = waiting(state, name)
+        waits = len(keys)
+    else:
+        return None
+    answers = {key: why(state, key) for key in (keys if waits is None else keys[:MOST])}
+    return Told(name=name, state=state, answers=answers, waiting=waits)
 
 
 def explain(state: State, name: str) -> Iterator[str]:
-    namespace, slash, own = name.partition("/")
-    fair = FairFigures(state)
-    if slash:
-        yield from (tell(state, key, why(state, key, fair)) for key in keys_of(state, namespace, own))
-    elif state.forest.branch(name) is not None:
-        keys = waiting(state, name)
-        wait = f"{len(keys)} claim{'s wait' if len(keys) != 1 else ' waits'}" if keys else "nothing waits"
-        yield f"queue {name}: {wait}"
-        yield from (tell(state, key, why(state, key, fair)) for key in keys[:MOST])
-        if len(keys) > MOST:
-            yield f"and {len(keys) - MOST} more"
+    """In lines for people; none if nothing of that name is known."""
+    told = look_up(state, name)
+    if told is not None:
+        yield from as_text(told)
+
+
+def as_text(told: Told) -> Iterator[str]:
+    count = told.waiting
+    if count is not None:
+        wait = f"{count} claim{'s wait' if count != 1 else ' waits'}" if count else "nothing waits"
+        yield f"queue {told.name}: {wait}"
+    yield from (tell(told.state, key, answer) for key, answer in told.answers.items())
+    if count is not None and count > len(told.answers):
+        yield f"and {count - len(told.answers)} more"
+
+
+def as_json(cell: str, told: Told) -> dict[str, Any]:
+    shown: dict[str, Any] = {"cell": cell, "name": told.name}
+    if told.waiting is not None:
+        shown["waiting"] = told.waiting
+    return shown | {"answers": [_answer_as_json(told.state, *each) for each in told.answers.items()]}
+
+
+def _answer_as_json(state: State, key: str, answer: Answer) -> dict[str, Any]:
+    """`position` and `etaMs` are null where there is no line, and no ground for an estimate."""
+    shown: dict[str, Any] = {"key": key}
+    account = state.workloads.get(key) or state.pods.get(key)
+    if account is not None:
+        named = {"kind": account.kind, "cluster": account.cluster, "namespace": account.namespace}
+        shown |= named | {"name": account.name, "queue": account.queue}
+    return shown | {
+        "reason": answer.reason,
+        "sentence": answer.sentence,
+        "position": answer.position,
+        "etaMs": answer.eta_ms,
+    }
 
 
 def tell(state: State, key: str, answer: Answer) -> str:

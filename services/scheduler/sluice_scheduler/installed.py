@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 
 
 def installed_policies() -> dict[str, Policy]:

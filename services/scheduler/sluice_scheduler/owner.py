@@ -28,7 +28,7 @@ from sluice.values import Epoch
 
 from sluice_scheduler import metrics
 from sluice_scheduler.core import State, step
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.outbox import Outbox
 from sluice_scheduler.ports import (
     Clock,

@@ -14,7 +14,7 @@ from sluice.codec import Message
 from sluice.kafka import Received
 from sluice.values import Epoch
 
-from sluice_scheduler.core.entities import Entity
+from sluice_scheduler.core.stored.entities import Entity
 
 # ---- the topics
 

@@ -22,8 +22,8 @@ from sluice.values import Epoch
 
 from sluice_scheduler import metrics
 from sluice_scheduler.core import CORE_VERSION, State
-from sluice_scheduler.core.entities import Entity
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.outbox import Outbox
 from sluice_scheduler.ports import Clock, Lease, Ledger, Log, Meta, OutboxEntry, UnreadableLedgerError
 from sluice_scheduler.published import Published

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Final
@@ -23,7 +24,7 @@ from sluice_watcher import metrics
 from sluice_watcher.clock import Clock
 from sluice_watcher.dead_letters import DeadLetters
 from sluice_watcher.intake import Intake
-from sluice_watcher.kinds import watched_kinds
+from sluice_watcher.kinds import Kind, watched_kinds
 from sluice_watcher.kube import Cluster, KubeCluster
 from sluice_watcher.publisher import Appender, Publisher
 from sluice_watcher.reflector import Reflector
@@ -77,28 +78,18 @@ class Watcher:
         self._ticker = Ticker(
             cluster=settings.cluster, cells=cells, clock=clock, publisher=self._publisher, unmanaged=unmanaged
         )
-        sync_ids = _sync_ids(clock.now_ms())
-        self._reflectors = {
-            kind.type: Reflector(
-                kind.type,
-                kind.path,
-                optional=kind.optional,
-                cluster=cluster,
-                observer=Intake(
-                    kind,
-                    cluster=settings.cluster,
-                    clock=clock,
-                    router=router,
-                    publisher=self._publisher,
-                    unmanaged=unmanaged,
-                    dead_letters=self._dead_letters,
-                    sync_ids=sync_ids,
-                    relist=self._relist_stale,
-                ),
-                random=Random(),
-            )
-            for kind in kinds
-        }
+        intake = partial(
+            Intake,
+            cluster=settings.cluster,
+            clock=clock,
+            router=router,
+            publisher=self._publisher,
+            unmanaged=unmanaged,
+            dead_letters=self._dead_letters,
+            sync_ids=_sync_ids(clock.now_ms()),
+            relist=self._relist_stale,
+        )
+        self._reflectors = {kind.type: _reflector(kind, cluster, intake(kind)) for kind in kinds}
         metrics.UNACKNOWLEDGED.set_function(lambda: self._publisher.unacknowledged)
 
     async def run(self) -> None:
@@ -126,6 +117,17 @@ class Watcher:
 
     def _relist_stale(self, kind: str) -> None:
         self._reflectors[kind].relist("route changed")
+
+
+def _reflector(kind: Kind, cluster: Cluster, intake: Intake) -> Reflector:
+    return Reflector(
+        kind.type,
+        kind.path,
+        optional=kind.optional,
+        cluster=cluster,
+        observer=intake,
+        random=Random(),
+    )
 
 
 def _sync_ids(started_ms: int) -> Iterator[str]:

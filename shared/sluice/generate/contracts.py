@@ -37,43 +37,32 @@ def asyncapi() -> dict[str, Any]:
         },
         "defaultContentType": "application/json",
         "channels": {
-            "events": {
-                "address": "sluice.events.v1",
-                "description": "Object changes, ticks and outcomes, in the order in which they count.",
-                "messages": _references("event", EVENTS),
-                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "sluice.events.v1"}},
-            },
-            "decisions": {
-                "address": "sluice.decisions.v1",
-                "description": "Decisions in order of seq, which has no holes within a cell. A seq may come "
-                "twice, with the same bytes.",
-                "messages": _references("decision", DECISIONS),
-                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "sluice.decisions.v1"}},
-            },
-            "unreadableEvents": {
-                "address": "dlq.sluice.events.v1",
-                "description": "Records that could not be read: the original bytes and headers, and headers "
-                "that say what is wrong.",
-                "messages": {"unreadable": {"summary": "Any bytes."}},
-                "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": "dlq.sluice.events.v1"}},
-            },
+            "events": _channel(
+                "sluice.events.v1",
+                "Object changes, ticks and outcomes, in the order in which they count.",
+                _references("event", EVENTS),
+            ),
+            "decisions": _channel(
+                "sluice.decisions.v1",
+                "Decisions in order of seq, which has no holes within a cell. A seq may come twice, with the "
+                "same bytes.",
+                _references("decision", DECISIONS),
+            ),
+            "unreadableEvents": _channel(
+                "dlq.sluice.events.v1",
+                "Records that could not be read: the original bytes and headers, and headers that say what "
+                "is wrong.",
+                {"unreadable": {"summary": "Any bytes."}},
+            ),
         },
         "operations": {
-            "takeEvents": {
-                "action": "receive",
-                "channel": {"$ref": "#/channels/events"},
-                "summary": "The scheduler and every auditor read the events.",
-            },
-            "publishDecisions": {
-                "action": "send",
-                "channel": {"$ref": "#/channels/decisions"},
-                "summary": "The scheduler publishes what it decided, once it is committed.",
-            },
-            "setAside": {
-                "action": "send",
-                "channel": {"$ref": "#/channels/unreadableEvents"},
-                "summary": "The scheduler sets aside what it cannot read, and goes on.",
-            },
+            "takeEvents": _operation("receive", "events", "The scheduler and every auditor read the events."),
+            "publishDecisions": _operation(
+                "send", "decisions", "The scheduler publishes what it decided, once it is committed."
+            ),
+            "setAside": _operation(
+                "send", "unreadableEvents", "The scheduler sets aside what it cannot read, and goes on."
+            ),
         },
         "components": {
             "messages": {
@@ -83,6 +72,19 @@ def asyncapi() -> dict[str, Any]:
             "messageTraits": {"event": _trait(), "decision": _trait(epoch=True)},
         },
     }
+
+
+def _channel(topic: str, description: str, messages: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "address": topic,
+        "description": description,
+        "messages": messages,
+        "bindings": {"kafka": {"bindingVersion": "0.5.0", "topic": topic}},
+    }
+
+
+def _operation(action: str, channel: str, summary: str) -> dict[str, Any]:
+    return {"action": action, "channel": {"$ref": f"#/channels/{channel}"}, "summary": summary}
 
 
 def _schema_file(family: str, record_type: str) -> str:

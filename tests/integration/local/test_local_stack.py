@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def test_nobody_gets_in_without_credentials(stack: Stack) -> None:
         assert broker.recv(4) == b"", "the broker hangs up on those who ask before they have logged in"
 
 
-def test_a_simulated_pod_runs_for_as_long_as_it_says(stack: Stack) -> None:
+@pytest.fixture
+def simulated_node(stack: Stack) -> Iterator[None]:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -63,19 +65,48 @@ def test_a_simulated_pod_runs_for_as_long_as_it_says(stack: Stack) -> None:
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
     }
     kubectl(stack, "apply", "-f-", stdin=json.dumps(node))
-    for name, annotations in {"short": {"sluice.dev/run-for": "1s500ms"}, "endless": {}}.items():
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-            "spec": {"containers": [{"name": "main", "image": "none"}]},
-        }
-        kubectl(stack, "apply", "-f-", stdin=json.dumps(pod))
+    yield
+    kubectl(stack, "delete", "pods", "--all", "--namespace=default", "--timeout=20s")
+    kubectl(stack, "delete", "node/simulated", "--timeout=20s")
 
-    kubectl(stack, "wait", "pod/short", "--for=jsonpath={.status.phase}=Running", "--timeout=20s")
-    kubectl(stack, "wait", "pod/short", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s")
-    assert kubectl(stack, "get", "pod/endless", "-o", "jsonpath={.status.phase}") == "Running"
-    kubectl(stack, "delete", "pod/endless", "pod/short", "node/simulated", "--timeout=20s")
+
+def create_pod(stack: Stack, name: str, **annotations: str) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    }
+    kubectl(stack, "apply", "-f-", stdin=json.dumps(pod))
+
+
+def wait_for_phase(stack: Stack, pod: str, phase: str, *, within_s: int = 20) -> None:
+    reached = f"--for=jsonpath={{.status.phase}}={phase}"
+    kubectl(stack, "wait", f"pod/{pod}", "--namespace=default", reached, f"--timeout={within_s}s")
+
+
+@pytest.mark.usefixtures("simulated_node")
+def test_a_simulated_pod_runs_for_as_long_as_it_says(stack: Stack) -> None:
+    create_pod(stack, "short", **{"sluice.dev/run-for": "1s500ms"})
+    create_pod(stack, "endless")
+
+    wait_for_phase(stack, "short", "Running")
+    wait_for_phase(stack, "short", "Succeeded")
+    wait_for_phase(stack, "endless", "Running")
+
+
+@pytest.mark.usefixtures("simulated_node")
+@pytest.mark.parametrize("end", [Stack.stop, Stack.kill], ids=["stopped", "killed"])
+def test_pods_run_at_once_under_a_new_kwok(stack: Stack, end: Callable[[Stack, str], None]) -> None:
+    """The last one's leases on its nodes must not hold the new one up: they last 40 s."""
+    create_pod(stack, "before")
+    wait_for_phase(stack, "before", "Running")
+
+    end(stack, "kwok")
+    stack.start("kwok")
+
+    create_pod(stack, "after")
+    wait_for_phase(stack, "after", "Running", within_s=10)
 
 
 def test_what_is_killed_comes_back_where_it_was_with_what_it_had(stack: Stack) -> None:

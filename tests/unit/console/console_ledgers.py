@@ -42,7 +42,7 @@ def condition(kind: str, *, problem: str = "", status: str = "True") -> dict[str
     }
 
 
-def report(name: str, *conditions: dict[str, Any], **figures: Any) -> Entity:
+def report(name: str, *conditions: Entity, **figures: Any) -> dict[str, Any]:
     all_figures = {
         "generation": 1,
         "usage": {},

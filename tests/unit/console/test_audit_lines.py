@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from console_records import NOON_MS, admit, lines, pod, received
@@ -42,7 +43,7 @@ def test_a_decision_says_when_which_about_what_and_why() -> None:
         ({"gated": True, "deleting": True}, "waits behind the gate for cpu 0.5, memory 1Gi, being deleted"),
     ],
 )
-def test_an_event_says_what_it_tells_the_scheduler(facts: dict[str, object], sentence: str) -> None:
+def test_an_event_says_what_it_tells_the_scheduler(facts: dict[str, Any], sentence: str) -> None:
     (line,) = lines(pod(**facts))
     assert words(line) == f"12:00:00.000 event @0 pod pod/ns/p MODIFIED: {sentence}"
 
@@ -124,9 +125,10 @@ def order(merged_lines: object) -> Sequence[str]:
         ({"problem": "spec.parallelism: write 0 or more"}, "spec.parallelism: write 0 or more"),
     ],
 )
-def test_an_application_says_what_it_asks_for(facts: dict[str, object], sentence: str) -> None:
+def test_an_application_says_what_it_asks_for(facts: dict[str, Any], sentence: str) -> None:
     pods = PodSetFacts(name="main", count=3, min_count=1)
-    workload = WorkloadFacts(**{"kind": "Job", "pod_sets": (pods,), "created_ms": 0, **facts})
+    known: dict[str, Any] = {"kind": "Job", "pod_sets": (pods,), "created_ms": 0}
+    workload = WorkloadFacts(**known | facts)
     event = WorkloadEvent(
         time_ms=0,
         cluster="local",

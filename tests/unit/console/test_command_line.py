@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from sluice_console import extensions
 
 SLUICE = [sys.executable, "-m", "sluice_console.main"]
 
@@ -39,6 +41,21 @@ def test_help_names_them(programs: Path) -> None:
     text = sluice("--help", PATH=f"{programs}:/usr/bin:/bin").stdout
     assert "rehearse" in text
     assert "notes" not in text
+
+
+def test_commands_of_other_packages_are_listed_like_our_own(programs: Path) -> None:
+    text = sluice("--help", PATH=f"{programs}:/usr/bin:/bin", COLUMNS="120").stdout
+    listed = dict(line.split(maxsplit=1) for line in text.splitlines() if line.startswith("    "))
+    assert {"queue", "status", "audit", "explain", "simulate", "local"} <= listed.keys()
+    assert listed["explain"] == "why something waits, where it stands, and when it may be served"
+    assert "rehearse" not in listed, "nobody says what it does"
+
+
+def test_a_broken_package_does_not_take_help_away(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint(name="rehearse", value="no.such.module:WORDS", group="sluice.commands")
+    monkeypatch.setattr(extensions, "entry_points", lambda group: [broken])
+    monkeypatch.setenv("PATH", str(programs))
+    assert extensions.summaries()["rehearse"] == ""
 
 
 def test_what_is_neither_is_wrong_usage() -> None:

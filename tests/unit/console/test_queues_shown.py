@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from console_ledgers import condition, pool_report, queue, report, snapshot
 from rich.console import Console
@@ -212,6 +214,6 @@ def test_no_line_ends_in_blanks(two_tenants: Snapshot) -> None:
         ({}, "guaranteed  nothing"),
     ],
 )
-def test_a_spec_in_words(facts: dict[str, object], words: str) -> None:
+def test_a_spec_in_words(facts: dict[str, Any], words: str) -> None:
     [view] = queue_views([snapshot(("queue", queue("a", **facts)))])
     assert words in printed(tables.show_queue, view, below=[], namespaces=[], capacity={}).splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
 from sluice_local.demo import summary
 from sluice_local.demo.audit import Account, Partial
 from sluice_local.demo.observation import Observation
@@ -83,7 +84,7 @@ def test_what_did_not_happen_is_said() -> None:
 
 def test_what_is_left_over_is_said() -> None:
     observation, account = all_of_it()
-    account.reports["ml"]["usage"] = {"default/cpu": 1}
+    account.reports["ml"] = {"name": "ml", "usage": {"default/cpu": 1}}
     observation.tenants["etl"].waiting = 1
     observation.workloads["batch"] = {"status": {"phase": "Running"}}
     wrong = "; ".join(summary.problems(observation, account))
@@ -109,8 +110,8 @@ def test_what_happens_at_once_is_one_line() -> None:
     story = Story()
     for ms in (0, 100, 200):
         story.count(ms, ETL, "taken back", "of its growth", f"at {ms}")
-        story.replace(ms, ML, "partly", f"granted {ms}")
-    assert [str(entry) for entry in story.latest(9)] == ["3 pods of its growth: at 200", "granted 200"]
+        story.replace(ms, ML, "granted", str(ms))
+    assert [str(entry) for entry in story.latest(9)] == ["3 pods of its growth: at 200", "200"]
     story.count(9_000, ETL, "taken back", "of its growth", "later")
     assert len(story.latest(9)) == 3
 
@@ -125,9 +126,55 @@ def test_a_line_is_told_when_it_is_final_and_once() -> None:
     assert story.settled(9_000) == []
 
 
+def growing(account: Account, tenant: Tenant, admitted: int, desired: int, *, ms: int = 1000) -> None:
+    sets = [{"name": "executor", "desired": desired, "admitted": admitted}]
+    phase = "Growing" if admitted < desired else "Running" if desired else "Finished"
+    facts = {"namespace": tenant.namespace, "phase": phase, "podSets": sets, "why": "waits for 1 cpu"}
+    account.take(line("reportworkload", facts, ms=ms))
+
+
+def test_what_an_application_lacked_is_not_the_last_that_is_said_of_it() -> None:
+    """Its status lags behind by a tick: what it gave up since comes before the word that settles it."""
+    account = Account()
+    opened(account, ETL, "e1")
+    growing(account, ETL, 24, 32, ms=1_000)
+    pod(account, ETL, "e1", "DELETED", "Running")
+    assert not account.is_settled
+    growing(account, ETL, 3, 3, ms=2_000)
+    assert account.is_settled
+    assert [str(entry) for entry in account.story.latest(3)] == [
+        "24 of 32 executor; waits for 1 cpu",
+        "1 pod no longer needed",
+        "all 3 pods that it asks for",
+    ]
+
+
+def test_a_lack_ends_with_its_application() -> None:
+    account = Account()
+    for tenant in (ETL, ML):
+        growing(account, tenant, 24, 32)
+    growing(account, ETL, 0, 0)
+    assert not account.is_settled
+    gone = {"namespace": ML.namespace, "name": "ml", "change": "DELETED", "workload": None}
+    account.take(line("workload", gone))
+    assert account.is_settled
+    assert [entry.what for entry in account.story.latest(2)] == ["ended", "ended"]
+
+
 def test_who_gets_what_is_taken_back_is_said() -> None:
     account = Account()
     evict = line("evict", {"namespace": ETL.namespace, "uid": "p"}, reason="Reclaimed")
     account.take(evict | {"sentence": "etl has 42.2% by weight of what it has most of, ml only 28.1%"})
     (entry,) = account.story.latest(1)
     assert str(entry).startswith("1 pod of its growth, for ml: etl has 42.2%")
+
+
+def test_the_summary_fits_into_a_terminal() -> None:
+    observation, account = all_of_it()
+    console = Console(width=80)
+    with console.capture() as capture:
+        summary.show(console, observation, account, took_s=58)
+    rows = capture.get().splitlines()
+    assert max(map(len, rows)) <= 80
+    for tenant in TENANTS:
+        assert any(row.split()[:2] == [tenant.name, str(tenant.weight)] for row in rows)

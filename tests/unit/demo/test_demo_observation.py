@@ -127,7 +127,7 @@ def test_the_picture_fits_into_a_terminal() -> None:
         "fairShare": {"default/cpu": 16000},
         "dominantShare": "0.4844",
     }
-    account.story.tell(0, ETL, "partly", "granted 30 of 40 executor; waits for 1 cpu")
+    account.story.tell(0, ETL, "granted", "30 of 40 executor; waits for 1 cpu")
     for width, height in ((80, 24), (140, 50)):
         console = Console(width=width, height=height)
         with console.capture() as capture:
@@ -136,7 +136,7 @@ def test_the_picture_fits_into_a_terminal() -> None:
         rows = capture.get().splitlines()
         assert len(rows) <= height
         assert any("etl" in row and "31 of 41" in row and "0.484" in row for row in rows)
-        assert any("granted 30 of 40 executor" in row for row in rows)
+        assert any("granted    30 of 40 executor" in row for row in rows)
 
 
 @pytest.mark.parametrize(

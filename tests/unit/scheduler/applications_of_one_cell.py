@@ -59,7 +59,7 @@ class Applications(OneCell):
                 ),
             ),
         )
-        after = replace(before, **({"pod_sets": pod_sets} if pod_sets else {}), **facts)
+        after = replace(before, pod_sets=pod_sets or before.pod_sets, **facts)
         self._applications[name] = tenant, after
         self._tell_application(name)
         self.carry_out()

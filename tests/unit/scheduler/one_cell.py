@@ -27,7 +27,7 @@ from sluice.events import (
     TickEvent,
 )
 from sluice.values import Epoch
-from sluice_scheduler.core.entities import Report
+from sluice_scheduler.core.stored.entities import Report
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger import Commit
 from sluice_scheduler.metrics import observe_commit

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Decision, Evict, EvictWorkload, ReportWorkload
 from sluice.events import Gang
-from sluice_scheduler.core.explain import why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.reports.explain import why
 from sluice_scheduler.simulator.cell import outcome
 
 
@@ -24,7 +24,7 @@ def dask(cell: Applications, name: str = "dask", *, workers: int = 1, created_ms
     cell.application(name, *sets, kind="DaskCluster", suspendable=False, created_ms=created_ms)
 
 
-def dask_pods(cell: Applications, *workers: str, of: str = "dask", **facts: object) -> None:
+def dask_pods(cell: Applications, *workers: str, of: str = "dask", **facts: Any) -> None:
     cell.pods("s", workload=f"DaskCluster/{of}", pod_set="scheduler", **facts)
     cell.pods(*workers, workload=f"DaskCluster/{of}", pod_set="worker", **facts)
 
@@ -36,7 +36,7 @@ class TestOneThatIsDeleted:
         dask_pods(cell, "w1", "w2", "w3", "w4")
         cell.delete_application("dask")
         assert cell.open == set(), "each of them would fit alone"
-        told = why(cell.state, "pod/sim/pod-w1", FairFigures(cell.state))
+        told = why(cell.state, "pod/sim/pod-w1")
         assert told.sentence.startswith("its application is gone, and it should go too")
 
     def test_in_the_middle_of_a_scale_up_neither(self) -> None:

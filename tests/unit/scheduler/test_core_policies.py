@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sluice_scheduler.core.branch import Branch
-from sluice_scheduler.core.claims import Claim
-from sluice_scheduler.core.history import decay
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Claim
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.passes.history import decay
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import Scenario
@@ -82,7 +83,7 @@ FULL = """
 def test_guarantees_come_first_whatever_a_policy_says(
     text: str, expected: dict[str, int], reclaims: int
 ) -> None:
-    policies = {"richest-first": RichestFirst()}
+    policies: dict[str, Policy] = {"richest-first": RichestFirst()}
     summary = Simulation(Scenario.model_validate(yaml.safe_load(text)), policies=policies).run().summary
     assert {name: sets["main"] for name, sets in summary["admitted"].items()} == expected
     assert summary["reclaims"] == reclaims

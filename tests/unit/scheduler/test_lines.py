@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sluice_scheduler.core.claims import Claim, Shape
-from sluice_scheduler.core.lines import Line
+from sluice_scheduler.core.fairness.claims import Claim, Shape
+from sluice_scheduler.core.fairness.lines import Line
 
 
 def claim(key: str, shape: Shape, created_ms: int) -> Claim:

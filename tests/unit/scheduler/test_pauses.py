@@ -8,7 +8,7 @@ import pytest
 from one_cell import OneCell, contended
 from sluice.decisions import Admit, AdmitWorkload, Evict
 from sluice.events import PodSetFacts, WorkloadEvent, WorkloadFacts
-from sluice_scheduler.core.outcome import PAUSE_MS
+from sluice_scheduler.core.intake.outcome import PAUSE_MS
 from sluice_scheduler.simulator.cell import outcome
 
 PAUSE_S = PAUSE_MS["Rejected"] // 1000

@@ -8,8 +8,9 @@ import pytest
 from bench.core import Bench
 from sluice.decisions import Evict
 from sluice.events import PodEvent, PodFacts
-from sluice_scheduler.core import reclaim, step
-from sluice_scheduler.core.reclaim import Search
+from sluice_scheduler.core import step
+from sluice_scheduler.core.passes import reclaim
+from sluice_scheduler.core.passes.reclaim import Search
 
 
 @pytest.mark.parametrize("fan_out", [0, 10])

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from sluice_scheduler.core.reclaim import Search
+from sluice_scheduler.core.passes.reclaim import Search
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.reading import parse
 from sluice_scheduler.simulator.run import Simulation
@@ -174,6 +174,62 @@ def test_each_line_of_json_is_what_the_contract_says(
         "wait_ms": {"a": waited, "b": at_once, "c": at_once, "more": at_once},
         "utilisation": {"default/cpu": 1.0, "default/memory": round(1 / 8 * 3.5 / 5, 6)},
     }
+
+
+MANY = """apiVersion: sluice.dev/v1alpha1
+kind: Scenario
+pools:
+  - {name: default, nodes: 1, capacity: {cpu: 150}}
+queues: [{name: a}, {name: b}]
+events:
+  - at: 0s
+    submit: {name: w, queue: a, repeat: REPEAT, podSets: [{name: main, count: 1, requests: {cpu: 1}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("repeat", "arguments", "named", "omitted"),
+    [
+        (100, [], 100, None),
+        (200, [], 20, 180),
+        (200, ["--details"], 200, None),
+        (101, [], 0, 101),  # none of them waits
+    ],
+)
+def test_a_summary_of_many_workloads_names_few_and_counts_all(  # noqa: PLR0917
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    repeat: int,
+    arguments: list[str],
+    named: int,
+    omitted: int | None,
+) -> None:
+    file = tmp_path / "many.yaml"
+    file.write_text(MANY.replace("REPEAT", str(repeat)))
+    assert main([str(file), "--json", *arguments]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    waiting = max(0, repeat - 150)
+    assert len(summary["pending"]) == len(summary["admitted"]) == named
+    if omitted is None:
+        assert "omitted" not in summary
+        assert "totals" not in summary
+        assert sum(sets["main"] for sets in summary["pending"].values()) == waiting
+    else:
+        assert summary["totals"] == {
+            "a": {"workloads": repeat, "admitted": repeat - waiting, "pending": waiting},
+            "b": {"workloads": 0, "admitted": 0, "pending": 0},
+        }
+        assert summary["omitted"] == {"workloads": omitted, "hint": "--details names all of them"}
+        assert all(sets == {"main": 1} for sets in summary["pending"].values()), "those that wait"
+
+
+def test_a_table_says_what_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "many.yaml"
+    file.write_text(MANY.replace("REPEAT", "230").replace("cpu: 150", "cpu: 230"))
+    assert main([str(file)]) == 0
+    assert capsys.readouterr().out.startswith("30 lines before these; --details shows all\n")
+    assert main([str(file), "--details"]) == 0
+    assert capsys.readouterr().out.count("admit") >= 230
 
 
 def test_a_simulation_in_which_nothing_happens_decides_nothing() -> None:

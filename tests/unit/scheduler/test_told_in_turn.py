@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from applications_of_one_cell import Applications, pod_set
 from one_cell import OneCell
-from sluice.decisions import CreateWorkload, ReportQueue, ReportWorkload
-from sluice_scheduler.core.report import TOLD_MAX
-from sluice_scheduler.core.shown import WAITING_TOLD_MAX
+from sluice.decisions import CreateWorkload, ObjectDecision, ReportQueue, ReportWorkload
+from sluice_scheduler.core.reports.report import TOLD_MAX
+from sluice_scheduler.core.reports.shown import WAITING_TOLD_MAX
 
 
-def told_at_next_tick(cell: OneCell, kind: type) -> list[str]:
+def told_at_next_tick(cell: OneCell, kind: type[ObjectDecision]) -> list[str]:
     before = len(cell.decisions)
     cell.tick()
     return [each.name for each in cell.decisions[before:] if isinstance(each, kind)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import AdmitWorkload, CreateWorkload, Delete, EvictWorkload, ReportWorkload
 from sluice.events import Gang, PriorityClassEvent
-from sluice_scheduler.core.explain import why
-from sluice_scheduler.core.fair import FairFigures
+from sluice_scheduler.core.reports.explain import why
 
 
 def ray(
@@ -406,7 +407,7 @@ def test_a_gang_that_came_up_in_time_may_end_pod_by_pod() -> None:
 
 def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
     cell = Applications(cpu=4000)
-    group = {"workload": "PodGroup/four", "group_size": 3, "gang": Gang(deadline_ms=5000)}
+    group: dict[str, Any] = {"workload": "PodGroup/four", "group_size": 3, "gang": Gang(deadline_ms=5000)}
     cell.pods("g1", "g2", **group)
     assert cell.open == set()
     cell.pods("g3", **group)
@@ -419,7 +420,7 @@ def test_a_pod_group_is_admitted_together_and_put_back_together() -> None:
 
 def test_a_pod_group_of_several_sets_that_runs_in_time_is_left_alone() -> None:
     cell = Applications(cpu=4000)
-    group = {"workload": "PodGroup/two", "group_size": 2, "gang": Gang(deadline_ms=5000)}
+    group: dict[str, Any] = {"workload": "PodGroup/two", "group_size": 2, "gang": Gang(deadline_ms=5000)}
     for name in ("head", "worker"):
         cell.pods(name, pod_set=name, **group)
     cell.become("Running", "head", "worker")
@@ -512,7 +513,7 @@ class TestReplicasOfSeveralHosts:
         cell = Applications()
         self.grown(cell, workers=3)
         assert cell.open == {"head", "w0", "w1"}
-        assert why(cell.state, "pod/sim/pod-w2", FairFigures(cell.state)).sentence == (
+        assert why(cell.state, "pod/sim/pod-w2").sentence == (
             "2 big pods are one replica and open together: some of the next one are not there yet"
         )
         cell.pods("w3", of="ray", pod_set="big")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
+from sluice.programs import ends_with_its_reader
 
 from sluice_local import Stack, StackError
 from sluice_local.demo import summary
@@ -64,10 +65,11 @@ class Demo:
         self.play.start()
         began = time.monotonic()
         while (elapsed_s := time.monotonic() - began) < _WITHIN_S:
+            is_over = self.play.is_over  # asked first: the last picture is drawn after all that happened
             with self.lock:
                 show(elapsed_s, self.play.title)
             self._raise_errors()
-            if self.play.is_over:
+            if is_over:
                 break
             time.sleep(1 / _FRAMES_PER_S)
         return elapsed_s
@@ -81,9 +83,16 @@ class Demo:
             raise StackError(f"`sluice audit tail` ended: {complaint}")
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Left to `main`: rich would exit with a code of its own."""
+        raise BrokenPipeError
+
+
+@ends_with_its_reader()
 def main() -> int:
     options = _options()
-    console = Console(highlight=False)
+    console = _Console(highlight=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     try:

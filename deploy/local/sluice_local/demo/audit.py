@@ -51,6 +51,7 @@ class Account:
     latencies_ms: list[int] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # outcomes that somebody should look at
     _decided_ms: dict[int, int] = field(default_factory=dict)  # admissions that wait for their outcome
+    _lacking: set[str] = field(default_factory=set)  # tenants of whom it was told last that they want more
     _open: set[str] = field(default_factory=set)  # uids of pods that hold
     _evicted: set[str] = field(default_factory=set)
 
@@ -69,6 +70,11 @@ class Account:
     def holding(self) -> list[str]:
         """Queues whose accounts are not empty, as Sluice last reported them."""
         return [name for name, report in self.reports.items() if any(report["usage"].values())]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that was told of a tenant waits for the word that ends it."""
+        return not self._lacking and not self.holding
 
     def _take_ours(self, tenant: Tenant, line: Line, record: Line) -> None:
         time_ms, sentence = line["timeMs"], line["sentence"]
@@ -95,14 +101,21 @@ class Account:
                 self._evicted.add(record["uid"])
                 text = f"of its growth{_for_whom(sentence)}"
                 self.story.count(time_ms, tenant, "taken back", text, sentence)
+            case "workload" if record["change"] == "DELETED":
+                self._lacks_nothing(tenant, time_ms, "ended", "its application was deleted")
             case "pod":
                 self._pod(tenant, time_ms, record)
 
     def _report(self, tenant: Tenant, time_ms: int, record: Line) -> None:
         granted = sum(each["admitted"] for each in record["podSets"])
         wanted = sum(each["desired"] for each in record["podSets"])
-        if record["phase"] != "Growing" or granted >= wanted:
+        if record["phase"] == "Finished":
+            self._lacks_nothing(tenant, time_ms, "ended", "its application holds and wants nothing")
             return
+        if record["phase"] != "Growing" or granted >= wanted:
+            self._lacks_nothing(tenant, time_ms, "granted", f"all {granted} pods that it asks for")
+            return
+        self._lacking.add(tenant.name)
         found, before = Partial(granted, wanted), self.partial.get(tenant.name, Partial(0, 0))
         if found.wanted - found.granted > before.wanted - before.granted:
             self.partial[tenant.name] = found
@@ -112,7 +125,13 @@ class Account:
             if each["admitted"] < each["desired"]
         )
         why = record["why"].partition(";")[0]
-        self.story.replace(time_ms, tenant, "partly", f"granted {sets}; {why}")
+        self.story.replace(time_ms, tenant, "granted", f"{sets}; {why}")
+
+    def _lacks_nothing(self, tenant: Tenant, time_ms: int, what: str, text: str) -> None:
+        """Take back in the story what was said of its lack."""
+        if tenant.name in self._lacking:
+            self._lacking.discard(tenant.name)
+            self.story.replace(time_ms, tenant, what, text)
 
     def _pod(self, tenant: Tenant, time_ms: int, record: Line) -> None:
         uid, pod = record["uid"], record["pod"]

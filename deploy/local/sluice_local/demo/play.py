@@ -162,4 +162,4 @@ class Play(threading.Thread):
         told = all(tenant.name in self._account.reports for tenant in TENANTS)
         phases = [self._observation.phase(tenant) for tenant in TENANTS]
         ended = all(phase in ("Finished", "gone") for phase in phases)
-        return self._observation.is_quiet and told and not self._account.holding and ended
+        return self._observation.is_quiet and told and self._account.is_settled and ended

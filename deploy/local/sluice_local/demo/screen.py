@@ -21,9 +21,10 @@ COLOURS: Final = {"etl": "cyan", "ml": "magenta", "batch": "yellow"}
 _WHAT: Final = {
     "admitted": "bold green",
     "grown": "green",
-    "partly": "yellow",
+    "granted": "yellow",
     "taken back": "red",
     "gives back": "blue",
+    "ended": "dim",
 }
 _PHASES: Final = {"Running": "green", "Growing": "yellow", "Reclaiming": "red", "Finished": "dim"}
 #: Phases in which there is nothing granted.

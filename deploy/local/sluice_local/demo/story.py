@@ -20,7 +20,7 @@ class Entry:
     time_ms: int
     until_ms: int
     tenant: Tenant
-    what: str  # admitted, grown, partly, taken back, gives back
+    what: str  # admitted, grown, granted, taken back, gives back, ended
     text: str
     pods: int = 0
     why: str = ""
@@ -34,7 +34,7 @@ class Entry:
 class Story:
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=_LATEST)
-        self._told = 0
+        self._untold = 0
 
     def latest(self, length: int) -> Sequence[Entry]:
         return list(self._entries)[-length:]
@@ -49,24 +49,31 @@ class Story:
         entry.why, entry.until_ms = why, time_ms
 
     def replace(self, time_ms: int, tenant: Tenant, what: str, text: str) -> None:
-        """How far something is that goes on."""
-        entry = self._going_on(time_ms, tenant, what)
-        entry.text, entry.until_ms = text, time_ms
+        """How far something is that goes on; a new line if more of that tenant was told since."""
+        last = next((entry for entry in reversed(self._going()) if entry.tenant is tenant), None)
+        if last is None or last.what != what or time_ms - last.time_ms > _AT_ONCE_MS:
+            self.tell(time_ms, tenant, what, text)
+        else:
+            last.text, last.until_ms = text, time_ms
 
     def settled(self, before_ms: int) -> list[Entry]:
         """Those that have become final since last asked, in order."""
-        fresh = list(self._entries)[-self._told :] if self._told else []
+        fresh = list(self._entries)[-self._untold :] if self._untold else []
         final: list[Entry] = []
         for entry in fresh:
             if entry.until_ms > before_ms - _AT_ONCE_MS:
                 break
             final.append(entry)
-        self._told -= len(final)
+        self._untold -= len(final)
         return final
 
-    def _going_on(self, time_ms: int, tenant: Tenant, what: str, text: str = "") -> Entry:
-        for entry in list(self._entries)[-_LOOKS_BACK:]:
-            is_same = (entry.tenant, entry.what) == (tenant, what) and (not text or entry.text == text)
+    def _going(self) -> Sequence[Entry]:
+        """The latest lines, as far as they are not final."""
+        return list(self._entries)[-min(_LOOKS_BACK, self._untold) :] if self._untold else ()
+
+    def _going_on(self, time_ms: int, tenant: Tenant, what: str, text: str) -> Entry:
+        for entry in self._going():
+            is_same = (entry.tenant, entry.what, entry.text) == (tenant, what, text)
             if is_same and time_ms - entry.time_ms <= _AT_ONCE_MS:
                 return entry
         entry = Entry(time_ms=time_ms, until_ms=time_ms, tenant=tenant, what=what, text=text)
@@ -75,4 +82,4 @@ class Story:
 
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
-        self._told = min(self._told + 1, _LATEST)
+        self._untold = min(self._untold + 1, _LATEST)

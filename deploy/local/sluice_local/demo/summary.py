@@ -104,7 +104,7 @@ def _by_tenant(figures: dict[str, int] | dict[str, str], what: str) -> str:
 
 def _table(observation: Observation) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    table.add_column("tenant")
+    table.add_column("tenant", no_wrap=True)
     for header in (
         "weight",
         "most pods at a time",
@@ -112,7 +112,7 @@ def _table(observation: Observation) -> Table:
         "by weight",
         "behind the gate p50",
     ):
-        table.add_column(header, justify="right", no_wrap=True)
+        table.add_column(header, justify="right")
     for tenant in TENANTS:
         share = observation.mean_share(tenant)
         table.add_row(

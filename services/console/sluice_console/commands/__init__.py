@@ -20,6 +20,12 @@ from sluice_console.errors import ConsoleError
 from sluice_console.redis_reader import RedisReader, Snapshot
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Left to `main`: rich would exit with a code of its own."""
+        raise BrokenPipeError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     options: argparse.Namespace
@@ -28,7 +34,7 @@ class Context:
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Self:
-        out = Console(highlight=False)
+        out = _Console(highlight=False)
         if not out.is_terminal and "COLUMNS" not in os.environ:
             out.width = 1_000  # a file has no width
         return cls(options=options, settings=load(), out=out)

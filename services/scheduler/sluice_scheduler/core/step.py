@@ -20,18 +20,20 @@ from sluice.events import (
     UnmanagedEvent,
 )
 
-from sluice_scheduler.core.evict import hasten
-from sluice_scheduler.core.gangs import judge_gangs
-from sluice_scheduler.core.history import look_back
-from sluice_scheduler.core.observe import follow_rules, level_old_graves, on_object, on_unmanaged
-from sluice_scheduler.core.offers import offer_retries
-from sluice_scheduler.core.outcome import on_outcome
-from sluice_scheduler.core.queuejobs import resume_jobs
-from sluice_scheduler.core.recovery import on_rebuild, on_sync
-from sluice_scheduler.core.report import report
-from sluice_scheduler.core.schedule import schedule, waits_for_time
-from sluice_scheduler.core.state import State
-from sluice_scheduler.core.workloads import end_silent
+from sluice_scheduler.core.applications.evict import hasten
+from sluice_scheduler.core.applications.gangs import judge_gangs
+from sluice_scheduler.core.applications.queuejobs import resume_jobs
+from sluice_scheduler.core.applications.workloads import end_silent
+from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.intake.outcome import on_outcome
+from sluice_scheduler.core.intake.recovery import on_rebuild, on_sync
+from sluice_scheduler.core.passes.deserved import work_out_deserved
+from sluice_scheduler.core.passes.history import look_back
+from sluice_scheduler.core.passes.schedule import schedule, waits_for_time
+from sluice_scheduler.core.reports.report import report
+from sluice_scheduler.core.reports.shown import show_release
+from sluice_scheduler.core.state.offers import offer_retries
+from sluice_scheduler.core.state.state import State
 
 
 def step(state: State, event: Event) -> list[Decision]:
@@ -46,9 +48,10 @@ def step(state: State, event: Event) -> list[Decision]:
         _react(state, event)
         if not event.more:
             follow_rules(state)
-        if state.pass_due and not event.more:
+        if not event.more and (state.pass_due or state.cell.unfinished):
             state.pass_due = False
-            schedule(state)
+            schedule(state, ticks=isinstance(event, TickEvent))
+            show_release(state)
     return state.take_decisions()
 
 
@@ -59,6 +62,8 @@ def _react(state: State, event: Event) -> None:
         case OutcomeEvent():
             on_outcome(state, event)
         case TickEvent():
+            state.settle_applications()
+            work_out_deserved(state)
             report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
             offer_retries(state)
             level_old_graves(state)

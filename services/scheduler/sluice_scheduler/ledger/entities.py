@@ -10,8 +10,8 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from sluice_scheduler.core.entities import Entity
-from sluice_scheduler.core.tables import ENTITY_TYPES
+from sluice_scheduler.core.stored.entities import Entity
+from sluice_scheduler.core.stored.tables import ENTITY_TYPES
 from sluice_scheduler.ports import SCHEMA, OutboxEntry, UnreadableLedgerError
 
 

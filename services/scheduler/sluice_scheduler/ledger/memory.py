@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sluice.values import Epoch
 
-from sluice_scheduler.core.entities import Entity
+from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.ledger import entities
 from sluice_scheduler.ports import (
     SCHEMA,

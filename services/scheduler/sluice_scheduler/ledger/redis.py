@@ -12,7 +12,7 @@ import redis.asyncio as redis
 from redis.exceptions import RedisError
 from sluice.values import Epoch
 
-from sluice_scheduler.core.entities import Entity
+from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.ledger import entities
 from sluice_scheduler.ports import (
     SCHEMA,

@@ -13,7 +13,7 @@ from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEve
 from sluice.values import Epoch
 
 from sluice_scheduler.core import CORE_VERSION, State, step
-from sluice_scheduler.core.policies import Policy
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.ledger import Commit, Meta, OutboxEntry
 from sluice_scheduler.ledger.memory import MemoryLedger
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
-from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.simulator.run import Result, Simulation
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.simulator.run import Result
+from sluice_scheduler.simulator.samples import Sample, leaves, play
 from sluice_scheduler.simulator.scenario import Scenario
 
 
@@ -21,6 +22,7 @@ class Outcome:
     result: Result
     mean_shares: dict[str, float]  # of leaves, by weight, while some pod waited
     mean_waits_s: dict[str, float]
+    samples: Sequence[Sample]  # of leaves too; what pictures are drawn from
 
     def as_line(self) -> dict[str, Any]:
         summary = self.result.summary
@@ -48,14 +50,14 @@ def compare(scenario: Scenario, names: list[str], policies: Mapping[str, Policy]
 
 
 def _play(scenario: Scenario, policies: Mapping[str, Policy], name: str) -> Outcome:
-    result = Simulation(scenario, policy=name, policies=dict(policies)).run()
-    parents = {queue.parent for queue in scenario.queues}
-    leaves = [queue.name for queue in scenario.queues if queue.name not in parents]
+    simulation, samples = play(scenario, policy=name, policies=policies)
+    result, queues = simulation.result, leaves(scenario)
     return Outcome(
         policy=name,
         result=result,
-        mean_shares={queue: result.mean_shares[queue] for queue in leaves},
-        mean_waits_s={queue: result.mean_waits_ms[queue] / 1000 for queue in leaves},
+        mean_shares={queue: result.mean_shares[queue] for queue in queues},
+        mean_waits_s={queue: result.mean_waits_ms[queue] / 1000 for queue in queues},
+        samples=samples,
     )
 
 

@@ -9,20 +9,27 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_scheduler.core.policies import Policy
+from sluice.programs import ends_with_its_reader
+
+from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
-from sluice_scheduler.simulator.plot import plot_comparison, plot_shares
+from sluice_scheduler.simulator.plot import plot_comparison, plot_queues
 from sluice_scheduler.simulator.reading import Place, line_of, load, text_of
 from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
+from sluice_scheduler.simulator.samples import play
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
+from sluice_scheduler.simulator.told import summarised
 from sluice_scheduler.simulator.trace import DEFAULT_COLUMNS, read_trace
 
 EXIT_EXPECTATION, EXIT_MALFORMED = 1, 2
+#: A table shows so many of the last lines.
+LINES_MAX: Final = 200
 OF_A_TRACE: Final = ("trace", "nodes", "queues", "columns", "part")
 
 
+@ends_with_its_reader()
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
@@ -48,16 +55,17 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ScenarioError(f"there is no policy {name!r}; installed are: {known}")
     if compared:
         return _compare(scenario, compared, policies, arguments)
-    simulation = Simulation(scenario, policy=arguments.policy, policies=policies)
-    result = simulation.run()
+    simulation, samples = play(scenario, policy=arguments.policy, policies=policies)
+    result = simulation.result
     if arguments.json:
-        for line in (*result.lines, result.summary):
+        summary = summarised(result.summary, simulation.world, details=arguments.details)
+        for line in (*result.lines, summary):
             print(json.dumps(line))
     else:
-        _print_table(result)
+        _print_table(result, details=arguments.details)
         _print_waiting(scenario, simulation)
     if arguments.plot:
-        plot_shares(result, arguments.plot)
+        plot_queues(samples, arguments.plot)
     for index, message in result.failures:
         print(_in_file(arguments, ("expect", index), message), file=sys.stderr)
     return EXIT_EXPECTATION if result.failures else 0
@@ -89,7 +97,10 @@ def _parser() -> argparse.ArgumentParser:
         "--compare", default="", metavar="NAME,…", help="play it under each of these policies, and compare"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line, the summary last")
-    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the queues' shares over time")
+    parser.add_argument(
+        "--details", action="store_true", help="of a large run too: every line, every workload in the summary"
+    )
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw what each queue held over time")
     parser.add_argument("--trace", type=Path, metavar="CSV", help="pods of a cluster trace, instead of FILE")
     parser.add_argument("--nodes", type=Path, metavar="CSV", help="the trace's nodes")
     parser.add_argument("--part", type=float, metavar="X", help="play the trace on this part of its nodes")
@@ -134,8 +145,11 @@ def _columns(text: str) -> dict[str, str]:
     return DEFAULT_COLUMNS | {field: column for field, _, column in pairs}
 
 
-def _print_table(result: Result) -> None:
-    for line in result.lines[-200:]:
+def _print_table(result: Result, *, details: bool) -> None:
+    lines = result.lines if details else result.lines[-LINES_MAX:]
+    if len(lines) < len(result.lines):
+        print(f"{len(result.lines) - len(lines)} lines before these; --details shows all")
+    for line in lines:
         print("{at:>10.3f}  {type:<8} {workload:<24} {podSet:<12} {count:>5}  {sentence}".format(**line))
     summary: dict[str, Any] = result.summary
     print(

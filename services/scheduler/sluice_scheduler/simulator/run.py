@@ -12,12 +12,11 @@ from typing import Any, Final, NamedTuple
 from sluice.decisions import Admit, Decision, Evict
 from sluice.events import TickEvent
 
-from sluice_scheduler.core.claims import Dim
-from sluice_scheduler.core.policies import Policy
-from sluice_scheduler.core.reclaim import PATIENCE_MS
-from sluice_scheduler.core.report import dominant_share
-from sluice_scheduler.core.schedule import waits_for_time
-from sluice_scheduler.core.shares import SHARE_ONE
+from sluice_scheduler.core.fairness.claims import Kind
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.shares import SHARE_ONE, dominant_share
+from sluice_scheduler.core.passes.reclaim import PATIENCE_MS
+from sluice_scheduler.core.passes.schedule import waits_for_time
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
@@ -30,6 +29,7 @@ from sluice_scheduler.simulator.world import SimPod, World
 #: and what is expected.
 _END, _LEAVE, _EVENT, _TICK, _EXPECT = range(5)
 _TICK_MS: Final = 1_000
+_PAUSE_MAX_MS: Final = 30_000
 #: More rounds than this at one time are no scheduling any more.
 _ROUNDS_MAX: Final = 2_000
 
@@ -53,8 +53,8 @@ class ImpossibleEventError(Exception):
 class Measured(NamedTuple):
     """A queue's share, and what it comes from. Of a capacity that changes the core makes another."""
 
-    usage: dict[Dim, int]
-    capacity: dict[Dim, int]
+    usage: dict[Kind, int]
+    capacity: dict[Kind, int]
     weight: int
     share: float
 
@@ -87,6 +87,12 @@ class Simulation:
     ) -> None:
         self._scenario = scenario
         config = replace(CONFIG, policy=policy or scenario.policy, half_life_ms=scenario.half_life)
+        config = replace(
+            config,
+            tenure_ms=scenario.tenure,
+            patience_ms=scenario.patience,
+            reclaim_after_ms=scenario.reclaim_after,
+        )
         self.cell = SimulatedCell(policies or installed_policies(), config)
         self.world = World()
         self._told = Told()
@@ -102,7 +108,8 @@ class Simulation:
         self._measured: dict[str, Measured] = {}
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
-        self._patience_ms = max(PATIENCE_MS, slowest * 1000) + 2 * _TICK_MS
+        settled_ms = config.tenure_ms + config.patience_ms
+        self._patience_ms = max(PATIENCE_MS, slowest * 1000, settled_ms) + 2 * _PAUSE_MAX_MS
 
     def run(self) -> Result:
         for pool in self._scenario.pools:
@@ -156,7 +163,7 @@ class Simulation:
     def _settle(self) -> None:
         """Feed what happened, carry out what is decided, feed that, until nothing is decided any more."""
         for _ in range(_ROUNDS_MAX):
-            if not self._feed_news():
+            if not self._feed_news() and not self.cell.state.cell.unfinished:
                 break
         else:
             raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
@@ -165,18 +172,20 @@ class Simulation:
         self._evenness = self._measure_evenness()
         if not self._ticking and self._waits_for_time():
             self._ticking = True
-            self._plan(self.world.now_ms + _TICK_MS, _TICK, self._tick)
+            self._plan(self.world.now_ms + self._pause_ms(), _TICK, self._tick)
 
     def _feed_news(self) -> bool:
         """Whether there was any."""
         news = self.world.take_news()
         if news:
             self._changed_ms = self.world.now_ms
+        if news or self.cell.state.cell.unfinished:
             self._feed(news)
         return bool(news)
 
     def _feed(self, news: list[Any]) -> None:
-        decisions = self.cell.feed(news)
+        """What happened at one time, and a tick behind it: so what is shown of a time is settled."""
+        decisions = self.cell.feed([*news, TickEvent(time_ms=self.world.now_ms, cluster=CLUSTER)])
         if self._after_feed is not None:
             self._after_feed(self.cell)
         self._tell(decisions)
@@ -186,8 +195,13 @@ class Simulation:
 
     def _tick(self) -> None:
         self._ticking = False
-        self._feed_news()
-        self._feed([TickEvent(time_ms=self.world.now_ms, cluster=CLUSTER)])
+        if not self._feed_news():
+            self._feed([])
+
+    def _pause_ms(self) -> int:
+        """Until the next tick: the longer nothing has changed, the longer. Whole seconds."""
+        quiet_ms = self.world.now_ms - self._changed_ms
+        return min(_PAUSE_MAX_MS, max(_TICK_MS, quiet_ms // 60_000 * _TICK_MS))
 
     def _waits_for_time(self) -> bool:
         """Ticks go on while time alone may change something, and that not for ever."""
@@ -268,13 +282,13 @@ class Simulation:
         known = self._measured.get(queue)
         if (
             known is not None
-            and known.capacity is forest.capacity
-            and known.usage == branch.usage  # most queues at most times
+            and known.capacity is forest.whole
+            and known.usage == branch.held  # most queues at most times
             and known.weight == weight
         ):
             return known.share
-        share = round(dominant_share(branch.usage, forest.capacity, weight)[0] / SHARE_ONE, 6)
-        self._measured[queue] = Measured(dict(branch.usage), forest.capacity, weight, share)
+        share = round(dominant_share(branch.held, forest.whole, weight) / SHARE_ONE, 6)
+        self._measured[queue] = Measured(dict(branch.held), forest.whole, weight, share)
         return share
 
     def _measure_evenness(self) -> float:

@@ -60,6 +60,8 @@ class Pool(Part):
     nodes: Nodes = 1
     capacity: Amounts = {}
     """What each of its nodes offers."""
+    supply: str = ""
+    """Pools that name the same supply are one for shares."""
 
 
 class PoolChange(Part):
@@ -192,6 +194,12 @@ class Scenario(Part):
     kind: Literal["Scenario"]
     policy: str = "drf"
     half_life: Time = Field(default="1h", gt=0, validate_default=True)
+    tenure: Time = Field(default="1h", validate_default=True)
+    """So long a unit may stand above what its queue deserves."""
+    patience: Time = Field(default="5m", validate_default=True)
+    """After so long what becomes free is kept for whose turn it is."""
+    reclaim_after: Time = Field(default="0s", validate_default=True)
+    """A claim pushes nobody out before it has waited so long."""
     """Under policies that look back, after so long a use counts half."""
     pools: Annotated[list[Pool], Field(min_length=1)]
     queues: Annotated[list[Queue], Field(min_length=1)]

@@ -1,17 +1,23 @@
-"""What is told of a simulation as it goes: a line for what happens at once to pods of one pod set."""
+"""What is told of a simulation: a line for what happens at once to pods of one pod set, and a summary."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from sluice.decisions import Admit, Decision, Evict, EvictWorkload
 from sluice.events import Event, QueueEvent, WorkloadEvent
 
 from sluice_scheduler.core import State
-from sluice_scheduler.core.accounts import Workload
+from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.simulator.cell import CLUSTER
 from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
+
+#: A summary of no more workloads than this names them all.
+WORKLOADS_MAX: Final = 100
+#: One of more names so many of those that wait.
+NAMED_MAX: Final = 20
 
 
 class Told:
@@ -88,3 +94,31 @@ class Told:
             last["count"] += count
         else:
             self.lines.append(line)
+
+
+def summarised(summary: dict[str, Any], world: World, *, details: bool) -> dict[str, Any]:
+    """The summary, for a person to read: of many workloads only the first that wait are named, and all are
+    counted by queue."""
+    counts = {"admitted": summary["admitted"], "pending": summary["pending"]}
+    there = counts["pending"]  # all that have pods, and so has `admitted`
+    if details or len(there) <= WORKLOADS_MAX:
+        return summary
+    waiting = [name for name, sets in counts["pending"].items() if any(sets.values())]
+    named = waiting[:NAMED_MAX]
+    return {
+        **summary,
+        **{kind: {name: sets_of[name] for name in named} for kind, sets_of in counts.items()},
+        "totals": _totals(counts, world),
+        "omitted": {"workloads": len(there) - len(named), "hint": "--details names all of them"},
+    }
+
+
+def _totals(counts: dict[str, dict[str, dict[str, int]]], world: World) -> dict[str, dict[str, int]]:
+    """By queue: workloads that have pods, and pods that run and that wait."""
+    totals = {queue: Counter(workloads=0, admitted=0, pending=0) for queue in world.queues}
+    for kind, sets_of in counts.items():
+        for name, sets in sets_of.items():
+            totals[world.workloads[name].queue][kind] += sum(sets.values())
+    for name in counts["pending"]:
+        totals[world.workloads[name].queue]["workloads"] += 1
+    return {queue: dict(figures) for queue, figures in totals.items()}

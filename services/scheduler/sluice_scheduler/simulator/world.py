@@ -26,7 +26,7 @@ from sluice.events import (
 from sluice.quantities import to_base_units
 from sluice.values import NamespaceSelector, Resources
 
-from sluice_scheduler.core.amounts import add
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.simulator.cell import CLUSTER
 from sluice_scheduler.simulator.scenario import Ending, Pool, Queue, Resize, Submit
 
@@ -118,7 +118,7 @@ class World:
     def add_pool(self, pool: Pool) -> None:
         self._pools[pool.name] = pool
         self._nodes[pool.name] = []
-        facts = PoolFacts(node_selector={POOL_LABEL: pool.name})
+        facts = PoolFacts(node_selector={POOL_LABEL: pool.name}, supply=pool.supply)
         self._tell(PoolEvent, uid=f"pool-{pool.name}", name=pool.name, pool=facts)
         self.set_pool(pool.name, pool.nodes, None)
 

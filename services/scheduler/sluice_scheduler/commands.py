@@ -1,0 +1,11 @@
+"""What `sluice --help` says of the commands that come with this package (entry points `sluice.commands`).
+
+Only these words: whoever lists commands need not load the scheduler.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXPLAIN: Final = "why something waits, where it stands, and when it may be served"
+SIMULATE: Final = "play a scenario or a cluster's trace on the real scheduler core, in simulated time"

@@ -1,0 +1,181 @@
+"""QueueJobs: Sluice makes their pods itself, as one more client of the same queues.
+
+A pod is made when its job is admitted and wants one more, and waits at its gate like any other. What ends is
+counted by index: one that has succeeded is done, one that failed or was taken back is made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, Literal
+
+from sluice.decisions import CreatePod
+from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
+
+from sluice_scheduler.core.applications.evict import evict_pod
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+
+#: Back-off grows no longer than this.
+BACKOFF_MAX_MS: Final = 6 * 60_000
+#: After a pod could not be made.
+RETRY_MS: Final = 5_000
+
+
+def run_jobs(state: State) -> None:
+    """Make the pods that admitted jobs want now."""
+    for key in sorted(state.due):
+        workload = state.due[key].workload
+        if workload is not None and workload.facts.job is not None:
+            _run(state, workload)
+
+
+def resume_jobs(state: State) -> None:
+    """Jobs whose back-off is over."""
+    for key in [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]:
+        del state.resting[key]
+        workload = state.workloads.get(key)
+        if workload is not None:
+            state.touch(workload)
+
+
+def _run(state: State, workload: Workload) -> None:
+    job, facts = workload.job, workload.facts
+    if not workload.admitted or facts.finished or facts.problem or not state.is_live(workload.cluster):
+        return
+    [pod_set] = facts.pod_sets
+    completions = pod_set.completions or 0
+    if len(job.done) >= completions:
+        _end(state, workload, "Finished", f"{completions} pods have succeeded")
+        return
+    if job.resume_ms > state.cell.time_ms:
+        state.resting[workload.key] = job.resume_ms
+        return
+    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    there = {index_of(pod) for pod in pods}
+    there.update(index for index, _ in job.asked_for.values())
+    wanted = min(pod_set.count, completions - len(job.done)) - len(there)
+    if wanted < 0:
+        _let_go(state, workload, pods, -wanted)
+    free = (index for index in range(completions) if index not in there and index not in job.done)
+    for index in [index for index, _ in zip(free, range(wanted), strict=False)]:
+        _make(state, workload, index)
+
+
+def _let_go(state: State, workload: Workload, pods: list[Pod], too_many: int) -> None:
+    """It was made smaller: those that wait go first, the last before the first."""
+    staying = [pod for pod in pods if not pod.evicting]
+    staying.sort(key=lambda pod: (pod.phase != "Waiting", -index_of(pod)))
+    leaving = len(pods) - len(staying)
+    why = f"job {workload.name} was made smaller"
+    for pod in staying[: max(0, too_many - leaving)]:
+        evict_pod(state, pod, state.cell.time_ms, "Resized", why)
+
+
+def _make(state: State, workload: Workload, index: int) -> None:
+    job = workload.job
+    attempt = job.attempts.get(str(index), 0)
+    name = f"{workload.name}-{index}-{attempt}"
+    decision = state.decide_about(
+        CreatePod,
+        workload,
+        name=name,
+        job=workload.name,
+        queue=workload.queue,
+        index=index,
+        reason="Wanted",
+        sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
+    )
+    job.attempts = {**job.attempts, str(index): attempt + 1}
+    job.asked_for = {**job.asked_for, name: (index, decision.seq)}
+    state.making[decision.seq] = workload.key
+    job.start_ms = job.start_ms or state.cell.time_ms
+    state.workloads.put(workload)
+
+
+def index_of(pod: Pod) -> int:
+    """Of a pod that Sluice has made; somebody else's may be called anything."""
+    index = pod.name.rpartition("-")[0].rpartition("-")[2]
+    return int(index) if index.isdecimal() else -1
+
+
+def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
+    """It is there now; it may be one that an earlier ledger made."""
+    job, index = workload.job, str(index_of(pod))
+    attempt = pod.name.rpartition("-")[2]
+    job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
+    job.refusal = ""
+    if attempt.isdecimal():
+        job.attempts = {**job.attempts, index: max(job.attempts.get(index, 0), int(attempt) + 1)}
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
+    """What a job's pod leaves behind: an index that is done, or a failure."""
+    job, limits = workload.job, workload.facts.job
+    assert limits is not None, f"{workload.key} is no QueueJob"
+    if pod.facts.phase == "Succeeded":
+        job.done, job.in_a_row = tuple(sorted({*job.done, index_of(pod)})), 0
+    elif not pod.evicting and not pod.facts.deleting:
+        failed = f"pod {pod.name} failed"
+        _count_failure(state, workload, limits, failed)
+        if (
+            limits.restart_limit is not None
+            and job.attempts.get(str(index_of(pod)), 1) > limits.restart_limit
+        ):
+            again = (
+                f"was replaced {limits.restart_limit} times" if limits.restart_limit else "is not replaced"
+            )
+            _end(state, workload, "Failed", f"{failed}; it {again} (spec.restartLimit)")
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:
+    job = workload.job
+    job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
+    pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
+    job.resume_ms = state.cell.time_ms + pause_ms
+    if job.failures > limits.backoff_limit:
+        _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
+
+
+def on_create_pod(state: State, event: OutcomeEvent) -> None:
+    """A pod that could not be made is asked for anew, a little later.
+
+    If it was refused, that is a failure of the job, lest one that can have no pods hold its minimum for
+    ever; one failure, however many pods were refused at a time.
+    """
+    workload = state.workloads.get(state.making.pop(event.seq, ""))
+    if workload is None or event.result in ("Applied", "AlreadyApplied", "Gone"):
+        return
+    job, limits = workload.job, workload.facts.job
+    job.asked_for = {name: (index, seq) for name, (index, seq) in job.asked_for.items() if seq != event.seq}
+    if event.result != "Rejected" or limits is None:
+        job.resume_ms = state.cell.time_ms + RETRY_MS
+    elif job.resume_ms <= state.cell.time_ms:
+        job.refusal = f"a pod of it could not be made: {event.message}"
+        _count_failure(state, workload, limits, job.refusal)
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"], why: str) -> None:
+    job = workload.job
+    if job.outcome:
+        return
+    job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
+    workload.facts = ended(workload, workload.facts)
+    state.workloads.put(workload)
+    state.touch(workload)
+    for pod in list(state.kinship.pods_below(state, workload)):
+        if (pod.holds or pod.phase == "Waiting") and not pod.evicting:
+            evict_pod(state, pod, state.cell.time_ms, "JobEnded", f"job {workload.name} has ended: {why}")
+
+
+def ended(workload: Workload, facts: WorkloadFacts) -> WorkloadFacts:
+    """A job shows its end only once that is written; it is one from the moment it was decided."""
+    if not workload.job.outcome:
+        return facts
+    return replace(facts, finished=True, failed=workload.job.outcome == "Failed")

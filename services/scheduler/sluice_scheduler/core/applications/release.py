@@ -1,0 +1,125 @@
+"""Releasing applications and holding them back: what was decided, and what they show of it.
+
+An application shows the last decision that the actuator wrote on it. Until that is ours, it shows the past.
+Only then does it count if it runs unadmitted (the policies were not there when it was made, or were got
+round) or is held back although it was admitted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sluice.applications import BY_HAND
+from sluice.decisions import EvictWorkload
+
+from sluice_scheduler.core.state.application import minimum_of
+from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.members import holding_of
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Workload
+
+
+def about(workload: Workload) -> dict[str, Any]:
+    """What every decision to release or suspend an application says of it."""
+    return {
+        "queue": workload.queue,
+        "application": workload.facts.kind,
+        "suspendable": workload.facts.suspendable,
+    }
+
+
+def admit_workload(state: State, workload: Workload, pools: dict[str, str], granted: dict[str, int]) -> None:
+    """Count an application as admitted; what it was granted is held in these pools, and no more is reserved
+    whatever it says of itself later: that would be growth, and has its turn like any other."""
+    workload.admitted, workload.admitted_ms, workload.judged = True, state.cell.time_ms, False
+    workload.pools, workload.granted = pools, granted
+    workload.sizes = {each.name: each.requests for each in workload.facts.pod_sets}
+    _turned(state, workload)
+
+
+def put_back(state: State, workload: Workload) -> None:
+    """Count it as waiting again, in its old place."""
+    workload.admitted, workload.pools, workload.granted, workload.sizes = False, {}, {}, {}
+    workload.kept, workload.reclaimed, workload.minima = {}, {}, {}
+    _turned(state, workload)
+
+
+def _turned(state: State, workload: Workload) -> None:
+    """It is admitted, or no longer. Of one that was written by hand its status alone says so, and at once:
+    there is nothing to release or to hold back."""
+    if workload.facts.kind == BY_HAND:
+        state.promptly[workload.key] = None
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:
+    """Decide that an application be held back; the decision's seq."""
+    decision = state.decide_about(
+        EvictWorkload, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
+    )
+    workload.seq, workload.deadline_ms = decision.seq, deadline_ms
+    state.releasing[decision.seq] = workload.key
+    state.suspending[workload.key] = None
+    put_back(state, workload)
+    return decision.seq
+
+
+def heed(state: State) -> None:
+    """Bring the accounts of applications in step with what they show of themselves."""
+    unheeded, state.unheeded = state.unheeded, {}
+    for key in sorted(unheeded):
+        workload = state.workloads.get(key)
+        if workload is None or workload.facts.finished or controlled(state, workload):
+            continue
+        if not state.is_live(workload.cluster) or workload.retry_ms:
+            state.unheeded[key] = None
+        elif _shows_the_present(workload):
+            _heed(state, workload)
+    state.settle_applications()
+
+
+def _shows_the_present(workload: Workload) -> bool:
+    carried = workload.facts.decision.rpartition(".")[2]
+    return (int(carried) if carried.isdecimal() else 0) >= workload.seq
+
+
+def _heed(state: State, workload: Workload) -> None:
+    facts = workload.facts
+    if not workload.admitted and (facts.released or _may_run(workload)):
+        holding = holding_of(state, workload)
+        if facts.released and workload.found and facts.decision:
+            minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
+            admit_workload(state, workload, _pools_found(state, workload), minima)
+        elif holding:
+            admit_workload(
+                state, workload, _pools_found(state, workload), Counter(p.pod_set for p in holding)
+            )
+        elif facts.released:
+            suspend(
+                state,
+                workload,
+                deadline_ms=state.cell.time_ms,
+                reason="Unsuspended",
+                sentence=f"{workload.title} was released by somebody else: it waits for its turn",
+            )
+    elif workload.admitted and workload.seq and not facts.released:
+        put_back(state, workload)
+
+
+def _may_run(workload: Workload) -> bool:
+    """Whether it may be found running though it does not say so: its gates alone hold it back, and nobody
+    here has decided about it yet."""
+    return not workload.facts.suspendable and not workload.seq
+
+
+def _pools_found(state: State, workload: Workload) -> dict[str, str]:
+    """Where the minima of an application are held that was found running: where its pods are, or may go."""
+    pools = {}
+    holding = holding_of(state, workload)
+    for pod_set in workload.facts.pod_sets:
+        here = [pod.pool for pod in holding if pod.pod_set == pod_set.name and pod.pool]
+        allowed = state.places.pools_for(workload.cluster, pod_set.node_selector)
+        pools[pod_set.name] = next(iter([*here, *allowed]), "")
+    return pools

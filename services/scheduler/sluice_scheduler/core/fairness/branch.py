@@ -1,0 +1,234 @@
+"""A branch: one queue's moving part. What it holds, its share, what it deserves, who of its claims is next.
+
+An inner queue's own pods form an implicit leaf under it. The root above all queues holds the pools'
+capacities as its limits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
+from sluice_scheduler.core.fairness.lines import Line
+from sluice_scheduler.core.fairness.rooms import Bound, Room
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, part_of_kind, slack
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.fairness.policies import Policy
+    from sluice_scheduler.core.fairness.tree import QueueNode
+
+#: In which class a claim is served: a guarantee covers it, its branches deserve it, or neither.
+COVERED: Final = 0
+DESERVED: Final = 1
+BEYOND: Final = 2
+#: Class, what the policy says, who was there first. The lowest is served next. Heaps compare little else.
+Turn: TypeAlias = tuple[int, Any, tuple[int, str], "Branch"]
+_STALE_MAX: Final = 64
+
+
+class Branch:
+    """`usage` is what the branch holds once all that was decided has happened: evicted pods are out of it,
+    promised claims are in. `leaving` is the difference to what is held now. `held` is `usage` by kind."""
+
+    __slots__ = (
+        "bounded",
+        "children",
+        "deserved",
+        "floor",
+        "guarantees",
+        "head",
+        "held",
+        "is_implicit",
+        "is_leaf",
+        "leaving",
+        "limit",
+        "line",
+        "name",
+        "order",
+        "parent",
+        "past_share",
+        "path",
+        "policy",
+        "queue",
+        "rooms",
+        "rooms_of",
+        "share",
+        "stuck",
+        "turn",
+        "turns",
+        "usage",
+        "wants",
+        "weight",
+    )
+
+    def __init__(
+        self, queue: QueueNode | None, parent: Branch | None, *, is_leaf: bool, policy: Policy
+    ) -> None:
+        self.line = Line(strict=False)
+        self.children: list[Branch] = []
+        self.is_leaf = is_leaf
+        self.stand(queue, parent, policy=policy)
+
+        self.usage: dict[Dim, int] = {}
+        self.leaving: dict[Dim, int] = {}
+        self.held: dict[Kind, int] = {}
+        self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
+        self.past_share = 0  # of decayed usage, for policies that look back
+        self.stuck: dict[object, Stuck] = {}  # of a leaf: shapes that no limit on its path lets in
+        self.bounded: list[Branch] = []  # of the path below the root, those with rooms
+
+        self.share = 0
+        self.deserved: dict[Kind, int] = {}  # in parts of a unit (`FRACTION_BITS`)
+        self.head: Claim | None = None  # who is tried when it is this branch's turn
+        self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
+        self.turns: list[Turn] = []
+
+    def stand(self, queue: QueueNode | None, parent: Branch | None, *, policy: Policy) -> None:
+        """Take a place in the tree, with what its queue says of itself."""
+        self.queue = queue
+        self.name = queue.name if queue else ""
+        self.parent = parent
+        self.path: tuple[Branch, ...] = (self, *parent.path) if parent else (self,)
+        #: Whether this is the leaf of an inner queue's own pods.
+        self.is_implicit = parent is not None and parent.queue is queue
+        self.weight = queue.facts.weight if queue and not self.is_implicit else 1
+        self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
+        self.policy = policy
+        self.line.strict = queue is not None and queue.facts.ordering == "strictFifo"
+        self.rooms: list[Room] = []
+        self.rooms_of: dict[Dim, list[Room]] = {}
+        self.guarantees: list[Bound] = []
+        self.floor: dict[Kind, int] = {}  # the guarantee, by kind
+        self.limit: dict[Kind, int] = {}  # the limit, by kind
+
+    def add_up(self) -> None:
+        """Hold what the children hold."""
+        for child in self.children:
+            add(self.usage, child.usage.items())
+            add(self.leaving, child.leaving.items())
+            add(self.held, child.held.items())
+        for held in (self.usage, self.leaving):
+            for dim in [dim for dim, amount in held.items() if not amount]:
+                del held[dim]
+
+    # ---- shares
+
+    def measure(self, capacity: Mapping[Kind, int]) -> None:
+        self.share = dominant_share(self.held, capacity, self.weight)
+
+    def share_with(self, kinds: KindCost, capacity: Mapping[Kind, int], sign: int = 1) -> int:
+        """The share as it would be with so much more, or (-1) less."""
+        if sign < 0:
+            held = dict(self.held)
+            for kind, amount in kinds:
+                held[kind] = held.get(kind, 0) - amount
+            return dominant_share(held, capacity, self.weight)
+        share = self.share
+        for kind, amount in kinds:
+            part = part_of_kind(self.held.get(kind, 0) + amount, capacity.get(kind, 0), self.weight)
+            share = max(share, part)
+        return share
+
+    def deserves(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
+        """Whether the branch would stay within what it deserves of all that is asked for."""
+        held, deserved = self.held, self.deserved
+        for kind, amount in kinds:
+            allowed = deserved.get(kind, 0) + slack(capacity.get(kind, 0))
+            if (held.get(kind, 0) + amount) << FRACTION_BITS > allowed:
+                return False
+        return True
+
+    def is_owed(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
+        """Whether the branch has less than it deserves of all that is asked for."""
+        held, deserved = self.held, self.deserved
+        for kind, _ in kinds:
+            missing = deserved.get(kind, 0) - (held.get(kind, 0) << FRACTION_BITS)
+            if missing <= slack(capacity.get(kind, 0)):
+                return False
+        return True
+
+    def deserved_share(self, capacity: Mapping[Kind, int]) -> int:
+        """The dominant share of what the branch deserves."""
+        return dominant_share(self.deserved, capacity, self.weight) >> FRACTION_BITS
+
+    # ---- turns
+
+    def rank(self, claim: Claim, at: int) -> tuple[int, Any]:
+        """Where the branch stands with a claim of this class, as its parent's policy sees it."""
+        assert self.parent is not None
+        policy = self.parent.policy
+        return (at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, claim))
+
+    def take_turn(self, at: int) -> None:
+        """Stand among the siblings as the policy ranks this branch's head; without one, stand back."""
+        parent = self.parent
+        if parent is None:
+            return
+        if self.head is None:
+            self.turn = None
+            return
+        turn = (*self.rank(self.head, at), self.order, self)
+        if self.turn == turn:
+            return
+        turns = parent.turns
+        if turns and turns[0] is self.turn:  # it has just been served
+            heapq.heapreplace(turns, turn)
+        else:
+            heapq.heappush(turns, turn)
+            if len(turns) > 2 * len(parent.children) + _STALE_MAX:
+                self.turn = turn
+                parent.turns = [entry for entry in turns if entry[3].turn is entry]
+                heapq.heapify(parent.turns)
+        self.turn = turn
+
+    def first(self) -> Branch | None:
+        """The child whose turn it is."""
+        turns = self.turns
+        while turns:
+            child = turns[0][3]
+            if child.turn is turns[0]:
+                return child
+            heapq.heappop(turns)
+        return None
+
+    # ---- guarantees
+
+    def is_covered(self, cost: Cost) -> bool:
+        """Whether the branch would be within its guarantee in each resource that the guarantee names and
+        `cost` asks for, of which there is one at least."""
+        covered = False
+        for bound in self.guarantees:
+            part = bound.part(cost)
+            if part:
+                if part + self.used(bound) > bound.amount:
+                    return False
+                covered = True
+        return covered
+
+    def used(self, bound: Bound) -> int:
+        if len(bound.dims) == 1:
+            return self.usage.get(bound.dims[0], 0)
+        return sum(self.usage.get(dim, 0) for dim in bound.dims)
+
+
+class Stuck:
+    """A leaf's claims of one shape that a limit keeps out."""
+
+    __slots__ = ("leaf", "serial", "shape", "watching")
+
+    def __init__(self, leaf: Branch, shape: Any) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.serial = 0
+        self.watching: Room | None = None
+
+
+def below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
+    """The branches of two leaves right under their lowest common ancestor."""
+    above = set(one.path)
+    theirs = next(branch for branch in other.path if branch.parent in above)
+    mine = next(branch for branch in one.path if branch.parent is theirs.parent)
+    return mine, theirs

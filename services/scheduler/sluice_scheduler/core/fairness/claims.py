@@ -1,0 +1,179 @@
+"""Claims: what stands in the queues' lines, and the spots where one may be placed.
+
+A *gang claim* asks for all of a workload's minima at once; a *growth claim* for one more pod. A plain pod is
+a claim of its own. Claims of one *shape* fit or fail together, so whatever is known of a claim without its
+queue is kept once, on the shape. A *spot* is one way to place a shape: a pool for each of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from sluice.values import Resources
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.stored.accounts import Pod
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.fairness.branch import Branch
+    from sluice_scheduler.core.fairness.rooms import Room
+
+#: What is counted apart for what fits: a cluster's share of a pool, and a resource.
+Dim: TypeAlias = tuple[str, str, str]
+#: What is counted apart for shares: a supply, and a resource.
+Kind: TypeAlias = tuple[str, str]
+#: Amounts by dim; few, so pairs are faster than a dict.
+Cost: TypeAlias = tuple[tuple[Dim, int], ...]
+#: The same by kind.
+KindCost: TypeAlias = tuple[tuple[Kind, int], ...]
+#: Priority first, then age, then names, so that no two claims are equal.
+Place: TypeAlias = tuple[int | str, ...]
+#: Demand that stops together: where it may go (supplies, the preferred one first), and what it asks for.
+Group: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+#: So many ways to spread a gang over pools are tried at most.
+_SPREADS_MAX: Final = 200
+
+
+class Part(NamedTuple):
+    """So many pods that are alike."""
+
+    cluster: str
+    pods: int
+    requests: tuple[tuple[str, int], ...]
+    node_selector: tuple[tuple[str, str], ...]
+
+
+def part(cluster: str, count: int, requests: Resources, node_selector: dict[str, str]) -> Part:
+    return Part(cluster, count, tuple(sorted(requests.items())), tuple(sorted(node_selector.items())))
+
+
+def part_of(pod: Pod) -> Part:
+    return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+
+
+class Spot:
+    """One way to place a shape: a pool for each part, and what that costs."""
+
+    __slots__ = ("asleep", "cost", "held", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
+
+    def __init__(self, shape: Shape, pools: tuple[str, ...], kind_of: KindOf) -> None:
+        self.shape = shape
+        self.pools = pools
+        self.where = " and ".join(dict.fromkeys(pools))
+        sums: dict[Dim, int] = {}
+        for each, pool in zip(shape.parts, pools, strict=True):
+            add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
+        self.cost: Cost = tuple(sums.items())
+        self.kinds: KindCost = kind_of.cost(self.cost)
+        self.held = group_of(self.kinds)  # as part of its queue's demand once it is held
+        self.needs: list[tuple[Room, int]] = []  # under the root
+        #: Known not to fit under the root; it watches one room that is too small.
+        self.asleep = False
+        self.watching: Room | None = None
+        self.serial = 0
+
+
+def group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
+    """As which demand something counts that is held: of several supplies the first by name stands for all."""
+    if not kinds:
+        return ((), ()), ()
+    ordered = sorted(kinds)
+    sums: dict[str, int] = {}
+    for (_, resource), amount in ordered:
+        sums[resource] = sums.get(resource, 0) + amount
+    resources = tuple(sorted(sums))
+    return ((ordered[0][0][0],), resources), tuple([sums[resource] for resource in resources])
+
+
+class KindOf:
+    """Which kind a dim is of: pools that name the same supply are one supply for shares."""
+
+    def __init__(self) -> None:
+        self._supply: dict[str, str] = {}
+        self._known: dict[Dim, Kind] = {}
+
+    def set_supplies(self, supply_of_pool: dict[str, str]) -> None:
+        self._supply, self._known = supply_of_pool, {}
+
+    def __call__(self, dim: Dim) -> Kind:
+        kind = self._known.get(dim)
+        if kind is None:
+            kind = self._known[dim] = (self._supply.get(dim[1], ""), dim[2])
+        return kind
+
+    def cost(self, cost: Cost) -> KindCost:
+        if len({dim[1] for dim, _ in cost}) <= 1:  # of one pool nothing adds up
+            return tuple([(self._known.get(dim) or self(dim), amount) for dim, amount in cost])
+        sums: dict[Kind, int] = {}
+        for dim, amount in cost:
+            kind = self(dim)
+            sums[kind] = sums.get(kind, 0) + amount
+        return tuple(sums.items())
+
+
+class Shape:
+    """What decides, queue and limits apart, whether a claim fits."""
+
+    __slots__ = ("amounts", "group", "lines", "number", "parts", "pods", "scattered", "sleepers", "spots")
+
+    def __init__(self, parts: tuple[Part, ...], number: int) -> None:
+        self.parts = parts
+        self.pods = sum(part.pods for part in parts)
+        self.number = number  # in order of first appearance; for identity only, never for order
+        self.spots: list[Spot] = []
+        #: The pools of each part, if no pool is open to all of them: then each goes where it may.
+        self.scattered: list[list[str]] = []
+        self.sleepers: dict[Branch, None] = {}  # leaves that do not try it until one of its spots wakes
+        self.lines: dict[Branch, int] = {}  # the leaves where claims of it wait, and how many
+        self.group: Group = ((), ())  # as part of its queues' demand
+        self.amounts: tuple[int, ...] = ()
+
+    @property
+    def placeable(self) -> bool:
+        """Whether any pool has nodes for it."""
+        return bool(self.spots or self.scattered)
+
+    def spreads(self) -> Iterable[tuple[str, ...]]:
+        """Ways to give each part a pool of its own, those with the fewest choices first to choose."""
+        order = sorted(range(len(self.parts)), key=lambda at: (len(self.scattered[at]), at))
+        tried, chosen = 0, [0] * len(order)
+        while tried < _SPREADS_MAX:
+            tried += 1
+            pools = [""] * len(order)
+            for at, choice in zip(order, chosen, strict=True):
+                pools[at] = self.scattered[at][choice]
+            yield tuple(pools)
+            for level in reversed(range(len(order))):
+                chosen[level] += 1
+                if chosen[level] < len(self.scattered[order[level]]):
+                    break
+                chosen[level] = 0
+            else:
+                return
+
+
+class Claim:
+    """Something that waits in a line."""
+
+    __slots__ = ("created_ms", "gang", "key", "line", "place", "priority", "shape")
+
+    def __init__(
+        self, *, key: str, line: str, priority: int, created_ms: int, names: Place, shape: Shape, gang: bool
+    ) -> None:
+        self.key = key
+        self.line = line  # the queue it waits in; empty once it has left
+        self.priority = priority
+        self.created_ms = created_ms
+        self.place: Place = (-priority, created_ms, *names)
+        self.shape = shape
+        self.gang = gang
+
+
+def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], count: int = 1) -> Cost:
+    return tuple(((cluster, pool, resource), amount * count) for resource, amount in requests if amount)
+
+
+def pod_cost(pod: Pod) -> Cost:
+    return cost_of(pod.cluster, pod.pool, tuple(pod.facts.requests.items()))

@@ -1,0 +1,147 @@
+"""The lines of waiting claims, one a queue, kept by shape: claims of one shape fit or fail together."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from sluice_scheduler.core.fairness.claims import Claim, Place, Shape
+
+_by_place = attrgetter("place")
+#: Entries that count no longer are swept out once they are more than the others and than this.
+_STALE_MAX: Final = 64
+#: A shape by the place of its first claim, or of one that was its first before.
+_Entry: TypeAlias = tuple[Place, int, Shape]
+
+
+class Line:
+    """One queue's waiting claims.
+
+    Two heaps hold each shape by its first claim: `_all` every shape, `_ready` those that may fit. An entry
+    may come too early, never too late: whoever meets it puts it right.
+    """
+
+    __slots__ = ("_all", "_ready", "_rows", "_size", "parked", "strict")
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict  # nobody passes the first
+        #: By shape, in order of place. A claim that left is dropped when it comes up.
+        self._rows: dict[Shape, deque[Claim]] = {}
+        self._size = 0
+        self._all: list[_Entry] = []
+        self._ready: list[_Entry] = []
+        #: Shapes that do not fit; whoever finds that one may fit again unparks it.
+        self.parked: dict[Shape, None] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Claim]:
+        """Every claim, in no order."""
+        return (claim for row in self._rows.values() for claim in row if claim.line)
+
+    @property
+    def shapes(self) -> list[Shape]:
+        return [shape for shape in list(self._rows) if self.first_of(shape) is not None]
+
+    def join(self, claim: Claim) -> bool:
+        """Whether the claim is the first of its shape."""
+        self._size += 1
+        shape = claim.shape
+        row = self._rows.get(shape)
+        if row is None:
+            self._rows[shape] = deque((claim,))
+            self._enter(claim)
+            return True
+        if row[-1].place <= claim.place:
+            row.append(claim)
+        else:
+            if claim.place < row[0].place:
+                self._enter(claim)
+            insort(row, claim, key=_by_place)
+        return False
+
+    def leave(self, claim: Claim) -> bool:
+        """Whether it was the last of its shape."""
+        self._size -= 1
+        claim.line = ""
+        return self.first_of(claim.shape) is None
+
+    def head(self) -> Claim | None:
+        """The claim to be tried next: in a strict line the first, otherwise the first of what may fit."""
+        if self.strict:
+            first = self.first()
+            return None if first is None or first.shape in self.parked else first
+        return self._top(self._ready, parked=False)
+
+    def first(self) -> Claim | None:
+        """The first of all, whether or not it fits."""
+        return self._top(self._all, parked=True)
+
+    def in_order(self, most: int) -> list[Claim]:
+        """The first so many claims by place, whether or not they fit; of a strict line as many as of others."""
+        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
+        if len(firsts) == 1:
+            row = self._rows[firsts[0].shape]
+            return list(islice((claim for claim in row if claim.line), most))
+        rows = ((claim for claim in self._rows[first.shape] if claim.line) for first in firsts)
+        return list(islice(heapq.merge(*rows, key=_by_place), most))
+
+    def firsts(self, most: int) -> list[Claim]:
+        """The first claim of each shape, by place; at most so many, and in a strict line the first of all."""
+        if self.strict:
+            first = self.first()
+            return [] if first is None else [first]
+        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
+        return heapq.nsmallest(most, firsts, key=_by_place) if len(firsts) > 1 else firsts
+
+    def row(self, shape: Shape) -> Iterator[Claim]:
+        """The claims of one shape, by place."""
+        return (claim for claim in self._rows.get(shape, ()) if claim.line)
+
+    def park(self, shape: Shape) -> None:
+        self.parked[shape] = None
+
+    def unpark(self, shape: Shape) -> None:
+        if shape in self.parked:
+            del self.parked[shape]
+            first = self.first_of(shape)
+            if first is not None:
+                heapq.heappush(self._ready, (first.place, shape.number, shape))
+        if len(self._ready) > 2 * len(self._rows) + _STALE_MAX:
+            ready = (self.first_of(shape) for shape in list(self._rows) if shape not in self.parked)
+            self._ready = [(each.place, each.shape.number, each.shape) for each in ready if each is not None]
+            heapq.heapify(self._ready)
+
+    def first_of(self, shape: Shape) -> Claim | None:
+        row = self._rows.get(shape)
+        while row:
+            if row[0].line:
+                return row[0]
+            row.popleft()
+        if self._rows.pop(shape, None) is not None:
+            self.parked.pop(shape, None)
+        return None
+
+    def _enter(self, claim: Claim) -> None:
+        entry = (claim.place, claim.shape.number, claim.shape)
+        heapq.heappush(self._all, entry)
+        if claim.shape not in self.parked:
+            heapq.heappush(self._ready, entry)
+
+    def _top(self, heap: list[_Entry], *, parked: bool) -> Claim | None:
+        while heap:
+            place, number, shape = heap[0]
+            first = self.first_of(shape) if parked or shape not in self.parked else None
+            if first is None:
+                heapq.heappop(heap)
+            elif first.place != place:
+                heapq.heapreplace(heap, (first.place, number, shape))
+            else:
+                return first
+        return None

@@ -1,0 +1,185 @@
+"""Where pods may go: which nodes make up which pool, what each pool can hold, and how large its nodes are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from sluice.values import Resources
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.stored.entities import Node, Pool, Unmanaged
+
+#: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
+PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
+Labels: TypeAlias = Mapping[str, str]
+#: What a node can allocate, in order of name.
+NodeSize: TypeAlias = tuple[tuple[str, int], ...]
+#: A cluster and a node selector in order of name.
+Selected: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Places:
+    """Sums over nodes, kept up to date as nodes come and go."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        self.pools = sorted(pools, key=lambda pool: pool.name)
+        #: What may be reserved: what the pool's nodes can allocate, less what unmanaged pods hold.
+        self.capacity: dict[PoolKey, Resources] = {}
+        self.node_count: dict[str, int] = {pool.name: 0 for pool in self.pools}
+        self.supplies = {pool.name: pool.facts.supply for pool in self.pools}
+        self._selectors = {pool.name: pool.facts.node_selector for pool in self.pools}
+        self._nodes: dict[tuple[str, str], Node] = {}  # by cluster and uid
+        self._pool_of: dict[tuple[str, str], str] = {}
+        #: By cluster and name: one that was made anew may come before its forerunner is known to be gone.
+        self._named: dict[tuple[str, str], dict[str, None]] = {}
+        self._with_label: dict[tuple[str, str, str], dict[tuple[str, str], None]] = {}
+        #: By pool: nodes that it selects and another one has.
+        self._lost: dict[str, dict[tuple[str, str], str]] = {pool.name: {} for pool in self.pools}
+        #: For each selector that was ever asked for: by pool, how many nodes there are of each size.
+        self._sizes: dict[Selected, dict[str, Counter[NodeSize]]] = {}
+        #: Selectors whose pools or sizes of nodes have changed since somebody asked.
+        self._changed: dict[Selected, None] = {}
+
+    def add(self, node: Node) -> None:
+        self._move(node, 1)
+
+    def remove(self, node: Node) -> None:
+        self._move(node, -1)
+
+    def _move(self, node: Node, sign: int) -> None:
+        key = (node.cluster, node.uid)
+        pool, *others = list(self._pools_with(node.facts.labels)) or [""]
+        for other in others:
+            if sign > 0:
+                self._lost[other][key] = pool
+            else:
+                del self._lost[other][key]
+        for label in node.facts.labels.items():
+            there = self._with_label.setdefault((node.cluster, *label), {})
+            if sign > 0:
+                there[key] = None
+            else:
+                there.pop(key, None)
+                if not there:
+                    del self._with_label[(node.cluster, *label)]
+        named = self._named.setdefault((node.cluster, node.name), {})
+        if sign > 0:
+            self._nodes[key], self._pool_of[key], named[node.uid] = node, pool, None
+        else:
+            del self._nodes[key], self._pool_of[key], named[node.uid]
+            if not named:
+                del self._named[(node.cluster, node.name)]
+        if pool:
+            self._count_size(node, pool, sign)
+            if node.facts.schedulable:
+                self.node_count[pool] += sign
+                self._count(node.cluster, pool, node.facts.allocatable, sign)
+
+    def _count_size(self, node: Node, pool: str, sign: int) -> None:
+        size = tuple(sorted(node.facts.allocatable.items()))
+        for selected, by_pool in self._sizes.items():
+            cluster, selector = selected
+            if cluster == node.cluster and all(node.facts.labels.get(k) == v for k, v in selector):
+                sizes = by_pool.setdefault(pool, Counter())
+                sizes[size] += sign
+                if sizes[size] == max(0, sign):  # the first of its size came, or the last went
+                    self._changed[selected] = None
+                if not sizes[size]:
+                    del sizes[size]
+                if not sizes:
+                    del by_pool[pool]
+
+    def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
+        """What has come and gone leaves no trace: a worker that takes over must find the same."""
+        capacity = self.capacity.setdefault((cluster, pool), {})
+        add(capacity, amounts.items(), sign)
+        for resource in [name for name, amount in capacity.items() if not amount]:
+            del capacity[resource]
+        if not capacity:
+            del self.capacity[(cluster, pool)]
+
+    def hold(self, unmanaged: Unmanaged, sign: int) -> None:
+        """Take what unmanaged pods hold off their pool's capacity, or (-1) put it back."""
+        if unmanaged.pool in self.node_count:
+            self._count(unmanaged.cluster, unmanaged.pool, unmanaged.requests, -sign)
+
+    def pool_with(self, labels: Labels) -> str:
+        """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
+        return next(self._pools_with(labels), "")
+
+    def _pools_with(self, labels: Labels) -> Iterator[str]:
+        return (pool.name for pool in self.pools if pool.facts.node_selector.items() <= labels.items())
+
+    def overlap(self, pool: str) -> str:
+        """Which nodes a pool selects in vain, for another one has them."""
+        lost = self._lost.get(pool)
+        if not lost:
+            return ""
+        node, winner = min((self._nodes[key].name, pool) for key, pool in lost.items())
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return (
+            f"node {node}{more} also belongs to pool {winner}, first by name, which has it: pools must "
+            "not overlap, so narrow spec.nodeSelector of one of them"
+        )
+
+    def pool_of(self, cluster: str, node_name: str) -> str:
+        named = self._named.get((cluster, node_name), {})
+        return next((self._pool_of[(cluster, uid)] for uid in reversed(named)), "")
+
+    # ---- where pods may go
+
+    def pools_for(self, cluster: str, node_selector: Labels) -> list[str]:
+        """The pools with a node that a pod may go to, by name."""
+        keys = self._matching(cluster, tuple(sorted(node_selector.items())))
+        return sorted({pool for key in keys if (pool := self._pool_of[key])})
+
+    def pools_holding(
+        self, cluster: str, selector: tuple[tuple[str, str], ...], requests: tuple[tuple[str, int], ...]
+    ) -> list[str]:
+        """Of those, the pools in which one node is large enough for such a pod."""
+        by_pool = self._sizes_for((cluster, selector))
+        return sorted(
+            pool for pool, sizes in by_pool.items() if any(_holds(size, requests) for size in sizes)
+        )
+
+    def largest(self, cluster: str, selector: tuple[tuple[str, str], ...], resource: str) -> int:
+        """How much of a resource the node has that has most of it, of those that a pod may go to."""
+        by_pool = self._sizes_for((cluster, selector))
+        return max((dict(size).get(resource, 0) for sizes in by_pool.values() for size in sizes), default=0)
+
+    def take_changed(self) -> list[Selected]:
+        changed, self._changed = self._changed, {}
+        return list(changed)
+
+    def forget_selector(self, selected: Selected) -> None:
+        """Nobody waits with it any more."""
+        if selected[1]:
+            self._sizes.pop(selected, None)
+
+    def _sizes_for(self, selected: Selected) -> dict[str, Counter[NodeSize]]:
+        by_pool = self._sizes.get(selected)
+        if by_pool is None:
+            by_pool = self._sizes[selected] = {}
+            for key in self._matching(*selected):
+                if pool := self._pool_of[key]:
+                    size = tuple(sorted(self._nodes[key].facts.allocatable.items()))
+                    by_pool.setdefault(pool, Counter())[size] += 1
+        return by_pool
+
+    def _matching(self, cluster: str, selector: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+        if not selector:
+            return (key for key in self._nodes if key[0] == cluster)
+        having = [self._with_label.get((cluster, *label), {}) for label in selector]
+        fewest = min(having, key=len)
+        return (key for key in fewest if all(key in others for others in having))
+
+    def node_selector(self, pool: str) -> dict[str, str]:
+        """What narrows a pod to the pool."""
+        return dict(self._selectors.get(pool, {}))
+
+
+def _holds(size: NodeSize, requests: tuple[tuple[str, int], ...]) -> bool:
+    there = dict(size)
+    return all(there.get(resource, 0) >= amount for resource, amount in requests)

@@ -1,0 +1,116 @@
+"""What is left under a bound, and who is to be told when more is left.
+
+A queue's limits and the pools' capacities are the same thing: the capacities are the limits of the root. Who
+does not fit watches *one* room that is too small for it, and is told when that room has become large enough;
+then it looks again, and watches the next. So a change costs what it wakes, and nothing for who still waits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from sluice_scheduler.core.fairness.claims import Cost, Dim
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.fairness.branch import Branch
+
+#: Entries that count no longer are swept out once they are more than the others and than this.
+_STALE_MAX: Final = 64
+
+
+class Bound(NamedTuple):
+    """At most (or, of a guarantee, at least) so much of these dims together; `name` is for people."""
+
+    dims: tuple[Dim, ...]
+    amount: int
+    name: str
+
+    def part(self, cost: Cost) -> int:
+        part = 0
+        for dim, amount in cost:
+            if dim in self.dims:
+                part += amount
+        return part
+
+
+class Watcher(Protocol):
+    """Somebody who does not fit. `serial` rises whenever it watches something else, or nothing."""
+
+    serial: int
+    watching: Room | None
+
+
+class Room:
+    __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "left")
+
+    def __init__(self, branch: Branch, bound: Bound) -> None:
+        self.branch = branch
+        self.bound = bound
+        self.kept = 0  # for the claim whose turn it has been for long
+        self._watchers: list[tuple[int, int, int, Watcher]] = []
+        self._live = 0
+        self.left = self.measure()
+
+    def measure(self) -> int:
+        """Evicted pods still take room until they are gone, promised claims already do."""
+        usage, leaving = self.branch.usage, self.branch.leaving
+        left = self.bound.amount - self.kept
+        for dim in self.bound.dims:
+            left -= usage.get(dim, 0)
+            if leaving:
+                left -= max(0, leaving.get(dim, 0))
+        return left
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more is held for good than the bound allows."""
+        return self.branch.used(self.bound) > self.bound.amount
+
+    def unheld(self) -> int:
+        """What nobody holds now, whatever is promised or kept."""
+        usage, leaving = self.branch.usage, self.branch.leaving
+        held = sum(usage.get(dim, 0) + leaving.get(dim, 0) for dim in self.bound.dims)
+        return self.bound.amount - held
+
+    def watch(self, watcher: Watcher, need: int) -> None:
+        """Tell `watcher` when at least so much is left."""
+        stop_watching(watcher)
+        watcher.watching = self
+        heapq.heappush(self._watchers, (need, id(watcher), watcher.serial, watcher))
+        self._live += 1
+
+    def forget(self) -> None:
+        """One of its watchers watches it no longer."""
+        self._live -= 1
+        if len(self._watchers) > 2 * self._live + _STALE_MAX:
+            self._watchers = [entry for entry in self._watchers if _counts(entry)]
+            heapq.heapify(self._watchers)
+
+    def woken(self) -> list[Watcher]:
+        """Those for whom enough is left now; they watch nothing any more."""
+        found: list[Watcher] = []
+        while self._watchers and self._watchers[0][0] <= self.left:
+            entry = heapq.heappop(self._watchers)
+            if _counts(entry):
+                found.append(entry[3])
+                self._live -= 1
+                entry[3].watching = None
+                entry[3].serial += 1
+        return found
+
+    def all_watchers(self) -> list[Watcher]:
+        """Everybody who watches it."""
+        return [entry[3] for entry in self._watchers if _counts(entry)]
+
+
+def _counts(entry: tuple[int, int, int, Watcher]) -> bool:
+    return entry[3].watching is not None and entry[3].serial == entry[2]
+
+
+def stop_watching(watcher: Watcher) -> None:
+    room = watcher.watching
+    watcher.serial += 1
+    watcher.watching = None
+    if room is not None:
+        room.forget()

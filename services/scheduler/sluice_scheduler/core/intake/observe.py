@@ -1,0 +1,374 @@
+"""Object events → entities. News is taken in order of resourceVersion, whatever order it arrives in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice.events import (
+    NamespaceEvent,
+    NodeEvent,
+    ObjectEvent,
+    PodEvent,
+    PoolEvent,
+    QueueEvent,
+    SyncEvent,
+    UnmanagedEvent,
+)
+from sluice.values import Resources
+
+from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
+from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
+from sluice_scheduler.core.applications.workloads import (
+    count_end,
+    forget_spark_pod,
+    priority_class_changed,
+    priority_class_vanished,
+    see_spark_pod,
+    workload_changed,
+    workload_vanished,
+)
+from sluice_scheduler.core.state.kinship import charged_to, regroup
+from sluice_scheduler.core.state.members import workload_of
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Pod, PodPhase, Workload
+from sluice_scheduler.core.stored.entities import (
+    Cluster,
+    Drain,
+    Namespace,
+    Node,
+    Pool,
+    PriorityClass,
+    Queue,
+    Report,
+    Tombstone,
+    TrackedObject,
+    Unmanaged,
+    identity,
+)
+
+#: Late news of a deleted object comes from a second reader of the same stream, and not later than this.
+TOMBSTONE_MS: Final = 10 * 60_000
+
+
+def on_object(state: State, event: ObjectEvent) -> None:
+    kind = KINDS.get(event.type)
+    if kind is None:
+        return  # of a kind that this core takes no interest in
+    changed, vanished = kind
+    table = state.table(event.type)
+    known = table.get(f"{event.type}/{event.cluster}/{event.uid}")
+    sync = _open_sync(state, event.cluster, event.listed_as)
+    if known is not None and known.sync != sync and sync and event.change != "DELETED":
+        known.sync = sync
+        table.put(known)
+    if not _is_news(state, known, event):
+        return
+    if event.change != "DELETED":
+        changed(state, known, event, sync)
+        return
+    if known is not None:
+        vanished(state, known)
+    _bury(state, event.cluster, event.listed_as, event.uid, event.resource_version)
+
+
+def on_sync_end(state: State, event: SyncEvent) -> None:
+    """What the list did not show, and is not newer than it, went while nobody watched."""
+    of, _, _ = event.kind.partition("/")
+    kind = KINDS.get(of)
+    if kind is None:
+        return
+    _, vanished = kind
+    unseen = [
+        entity
+        for entity in state.table(of)
+        if entity.listed_as == event.kind
+        and entity.cluster == event.cluster
+        and entity.sync != event.sync
+        and entity.resource_version <= event.resource_version
+    ]
+    for entity in sorted(unseen, key=lambda entity: entity.key):
+        vanished(state, entity)
+    for grave in [g for g in state.tombstones if (g.cluster, g.object_kind) == (event.cluster, event.kind)]:
+        state.tombstones.drop(grave.key)
+
+
+def level_old_graves(state: State) -> None:
+    """The oldest stand first."""
+    while state.graves and state.graves[0][0] < state.now_ms - TOMBSTONE_MS:
+        time_ms, key = state.graves.popleft()
+        grave = state.tombstones.get(key)
+        if grave is not None and grave.time_ms == time_ms:
+            state.tombstones.drop(key)
+
+
+def _open_sync(state: State, cluster: str, kind: str) -> str:
+    found = state.clusters.get(f"{Cluster.kind}/{cluster}")
+    return found.open_syncs.get(kind, "") if found else ""
+
+
+def _is_news(state: State, known: TrackedObject | None, event: ObjectEvent) -> bool:
+    if known is not None:
+        return event.resource_version > known.resource_version
+    grave = state.tombstones.get(f"{Tombstone.kind}/{event.cluster}/{event.listed_as}/{event.uid}")
+    return grave is None or event.resource_version > grave.resource_version
+
+
+def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int) -> None:
+    grave = Tombstone(
+        cluster=cluster,
+        object_kind=kind,
+        uid=uid,
+        resource_version=resource_version,
+        time_ms=state.now_ms,
+    )
+    state.tombstones.put(grave)
+    state.graves.append((grave.time_ms, grave.key))
+
+
+# ---- pods
+
+
+def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
+    after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
+    after.resource_version = event.resource_version
+    _find_family(state, pod, after)
+    if pod is None:
+        after.stranger = not event.pod.gated and state.is_live(event.cluster)
+    after.phase = _phase_shown(after)
+    after.pool = _pool_held(state, after) if after.holds else ""
+    namespace = state.namespace_of(after.cluster, after.namespace)
+    if namespace is not None:
+        after.queue, after.problem = queue_for(state, after, namespace)
+    if pod is not None and _standing(pod) == _standing(after):
+        # Most news changes nothing in the books: a condition, a start time, our own patch coming back.
+        state.replace_pod(pod, after)
+        return
+    if pod is not None:
+        state.withdraw(pod)
+        if pod.holds and not after.holds and not pod.evicting:
+            _drained(state, pod)
+    state.pods.put(after)
+    state.enter(after)
+    if after.application and after.facts.finished and not (pod and pod.facts.finished):
+        count_end(state, pod, after)
+    if pod is None:
+        _welcome(state, after)
+
+
+def _find_family(state: State, before: Pod | None, after: Pod) -> None:
+    """Whose the pod is."""
+    facts = after.facts
+    if before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload):
+        if before is not None:
+            state.kinship.remove(before)
+        state.kinship.add(after)
+    if facts.owner or facts.workload:
+        see_spark_pod(state, after, is_new=before is None)
+        after.application, after.pod_set = charged_to(state, after)
+
+
+def _welcome(state: State, pod: Pod) -> None:
+    """It may lead others to an application, or be awaited by its job."""
+    regroup(state, state.kinship.pods_below(state, pod))
+    workload = workload_of(state, pod.key) if pod.application else None
+    if workload is not None and workload.facts.job is not None:
+        see_pod_of_job(state, workload, pod)
+
+
+def pod_vanished(state: State, pod: Pod) -> None:
+    if pod.holds and not pod.evicting:
+        _drained(state, pod)
+    state.withdraw(pod)
+    state.pods.drop(pod.key)
+    state.kinship.remove(pod)
+    regroup(state, state.kinship.pods_below(state, pod))
+    forget_spark_pod(state, pod)
+
+
+def _drained(state: State, pod: Pod) -> None:
+    """A pod has ended by itself: that much its queue drains."""
+    drain = state.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
+    drain.count(state.cell.time_ms)
+    state.drains.put(drain)
+
+
+def _standing(pod: Pod) -> tuple[object, ...]:
+    """What of an account the books and lines go by."""
+    facts = pod.facts
+    waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
+    return (
+        pod.holds,
+        pod.bypassed,
+        waits,
+        pod.queue,
+        pod.pool,
+        facts.requests,
+        pod.application,
+        pod.pod_set,
+        facts.finished and facts.phase,
+    )
+
+
+def _phase_shown(pod: Pod) -> PodPhase:
+    """What a pod shows of itself. An assumed pod may still look as if nothing had been decided."""
+    if pod.facts.finished:
+        return "Withdrawn"
+    if not pod.facts.gated:
+        return "Holding"
+    return "Assumed" if pod.phase == "Assumed" else "Waiting"
+
+
+def _pool_held(state: State, pod: Pod) -> str:
+    """Where an open pod holds its share: its node's pool, or where it was admitted, or where it may go."""
+    facts = pod.facts
+    on_node = state.places.pool_of(pod.cluster, facts.node) if facts.node else ""
+    return on_node or pod.pool or next(iter(state.places.pools_for(pod.cluster, facts.node_selector)), "")
+
+
+# ---- what rules
+
+
+def namespace_changed(state: State, namespace: Namespace | None, event: NamespaceEvent, sync: str) -> None:
+    shown: dict[str, Any] = {"managed": event.managed, "queue": event.queue, "labels": event.labels}
+    if namespace is None:
+        namespace = Namespace(**identity(event, sync), **shown)
+    else:
+        for name, value in shown.items():
+            setattr(namespace, name, value)
+        namespace.resource_version = event.resource_version
+    if namespace.labelling == namespace.queue:
+        namespace.labelling = ""
+    state.namespaces.put(namespace)
+    state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
+    bind_namespace(state, namespace)
+    rebind(state, namespace)
+    state.report_due = True  # conditions tell of namespaces' labels
+
+
+def namespace_vanished(state: State, namespace: Namespace) -> None:
+    state.namespaces.drop(namespace.key)
+    if state.namespace_of(namespace.cluster, namespace.name) is namespace:
+        del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    state.report_due = True
+
+
+def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: str) -> None:
+    if queue is None:
+        state.queues.put(Queue(facts=event.queue, **identity(event, sync)))
+    else:
+        unchanged = queue.facts == event.queue
+        queue.facts, queue.resource_version = event.queue, event.resource_version
+        state.queues.put(queue)
+        if unchanged:  # most often a status that we wrote ourselves
+            return
+    _rules_changed(state, Queue.kind)
+
+
+def queue_vanished(state: State, queue: Queue) -> None:
+    state.queues.drop(queue.key)
+    state.reports.discard(f"{Report.kind}/{queue.kind}/{queue.name}")
+    state.drains.discard(f"{Drain.kind}/{queue.name}")
+    _rules_changed(state, Queue.kind)
+
+
+def pool_changed(state: State, pool: Pool | None, event: PoolEvent, sync: str) -> None:
+    if pool is None:
+        state.pools.put(Pool(facts=event.pool, **identity(event, sync)))
+    else:
+        unchanged = pool.facts == event.pool
+        pool.facts, pool.resource_version = event.pool, event.resource_version
+        state.pools.put(pool)
+        if unchanged:
+            return
+    _rules_changed(state, Pool.kind)
+
+
+def pool_vanished(state: State, pool: Pool) -> None:
+    state.pools.drop(pool.key)
+    state.reports.discard(f"{Report.kind}/{pool.kind}/{pool.name}")
+    _rules_changed(state, Pool.kind)
+
+
+def _rules_changed(state: State, kind: str) -> None:
+    state.new_grounds()
+    state.cell.rules_due = True
+    state.edited.add(kind)
+
+
+def follow_rules(state: State) -> None:
+    """Redo what hangs on Queues and pools: once for all of which one list tells."""
+    cell = state.cell
+    if not cell.rules_due:
+        return
+    cell.rules_due = False
+    state.cells.put(cell)
+    edited, state.edited = state.edited, set()
+    if Pool.kind in edited:
+        state.change_pools()
+        for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
+            pool = _pool_held(state, pod)
+            if pool != pod.pool:
+                with state.changing(pod):
+                    pod.pool = pool
+    if Queue.kind in edited:
+        state.change_queues()
+    bind_namespaces(state)
+
+
+# ---- what there is
+
+
+def node_changed(state: State, node: Node | None, event: NodeEvent, sync: str) -> None:
+    before = _offered(node)
+    if node is None:
+        node = Node(facts=event.node, **identity(event, sync))
+    elif node.facts == event.node:  # a heartbeat
+        node.resource_version = event.resource_version
+        state.nodes.put(node)
+        return
+    else:
+        state.places.remove(node)
+        node.facts, node.resource_version = event.node, event.resource_version
+    state.nodes.put(node)
+    state.places.add(node)
+    _capacity_changed(state, before, _offered(node))
+
+
+def node_vanished(state: State, node: Node) -> None:
+    state.places.remove(node)
+    state.nodes.drop(node.key)
+    state.capacity_changed()
+
+
+def on_unmanaged(state: State, event: UnmanagedEvent) -> None:
+    held = Unmanaged(cluster=event.cluster, pool=event.pool, pods=event.pods, requests=event.requests)
+    before = state.unmanaged.get(held.key)
+    if before is not None:
+        state.places.hold(before, -1)
+    state.unmanaged.put(held)
+    state.places.hold(held, 1)
+    _capacity_changed(state, held.requests, before.requests if before is not None else {})
+
+
+def _offered(node: Node | None) -> Resources:
+    return dict(node.facts.allocatable) if node is not None and node.facts.schedulable else {}
+
+
+def _capacity_changed(state: State, before: Resources, after: Resources) -> None:
+    """Who lost pods may push others out again where there is more than before, not where there is less."""
+    if any(amount > before.get(resource, 0) for resource, amount in after.items()):
+        state.new_grounds()
+    state.capacity_changed()
+
+
+KINDS: Final[dict[str, tuple[Callable[..., None], Callable[..., None]]]] = {
+    Pod.kind: (pod_changed, pod_vanished),
+    Workload.kind: (workload_changed, workload_vanished),
+    PriorityClass.kind: (priority_class_changed, priority_class_vanished),
+    Namespace.kind: (namespace_changed, namespace_vanished),
+    Queue.kind: (queue_changed, queue_vanished),
+    Pool.kind: (pool_changed, pool_vanished),
+    Node.kind: (node_changed, node_vanished),
+}

@@ -1,0 +1,123 @@
+"""What became of decisions. The first outcome of each counts; later ones find nothing left to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice.decisions import (
+    Admit,
+    AdmitWorkload,
+    CreatePod,
+    Delete,
+    Evict,
+    EvictWorkload,
+    Fence,
+    LabelNamespace,
+    ReportJob,
+    ReportPool,
+    ReportQueue,
+    ReportWorkload,
+)
+from sluice.events import OutcomeEvent
+
+from sluice_scheduler.core.applications.queuejobs import on_create_pod
+from sluice_scheduler.core.applications.release import put_back
+from sluice_scheduler.core.intake.recovery import on_fence_outcome
+from sluice_scheduler.core.reports.shown import JOB_REPORT
+from sluice_scheduler.core.state.offers import pause
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.entities import Cluster
+
+#: What could not be written is not tried again before: an admission is offered, an eviction thought of.
+PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}
+
+
+def on_outcome(state: State, event: OutcomeEvent) -> None:
+    if event.decision == Fence.type:
+        cluster = state.clusters.get(f"{Cluster.kind}/{event.cluster}")
+        if cluster is not None:
+            on_fence_outcome(state, cluster, event)
+    elif event.decision == Admit.type:
+        _on_admit(state, event)
+    elif event.decision in (Evict.type, Delete.type) and event.result in PAUSE_MS:
+        _on_evict(state, event)
+    elif event.decision in (AdmitWorkload.type, EvictWorkload.type):
+        _on_release(state, event)
+    elif event.decision == CreatePod.type:
+        on_create_pod(state, event)
+    elif event.decision == LabelNamespace.type:
+        _on_label(state, event)
+    elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
+        _on_report(state, event)
+    elif event.decision in (ReportWorkload.type, ReportJob.type) and event.result in (*PAUSE_MS, "Gone"):
+        _on_report_workload(state, event)
+
+
+def _on_admit(state: State, event: OutcomeEvent) -> None:
+    pod = state.pods.get(state.assumed.get(event.seq, ""))
+    if pod is None:
+        return  # confirmed or gone meanwhile, or answered before
+    if event.result in ("Applied", "AlreadyApplied"):
+        return  # the pod's own event confirms it
+    state.withdraw(pod)
+    if event.result == "Gone":
+        pod.phase = "Withdrawn"  # its deletion is on its way
+    else:
+        pod.phase, pod.pool, pod.seq = "Waiting", "", 0
+        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
+    state.pods.put(pod)
+    state.enter(pod)
+
+
+def _on_evict(state: State, event: OutcomeEvent) -> None:
+    """Pods that could not be evicted go on holding, and are no victims for a while; who waited for them is in
+    line again."""
+    for key in sorted(state.evicting.get(event.seq, ())):
+        pod = state.pod(key)
+        state.withdraw(pod)
+        pod.evicting = 0
+        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
+        state.pods.put(pod)
+        state.enter(pod)
+
+
+def _on_release(state: State, event: OutcomeEvent) -> None:
+    """An application that could not be released waits in its old place; one that could not be suspended goes
+    on. Neither is tried again at once."""
+    workload = state.workloads.get(state.releasing.pop(event.seq, ""))
+    if event.result not in PAUSE_MS:
+        return
+    _on_evict(state, event)
+    if workload is not None and workload.seq == event.seq:
+        workload.seq = 0
+        put_back(state, workload)
+        pause(state, workload, state.cell.time_ms + PAUSE_MS[event.result])
+
+
+def _on_label(state: State, event: OutcomeEvent) -> None:
+    """A label that could not be written is wanted again when the namespace or a queue next changes."""
+    if event.result not in PAUSE_MS:
+        return
+    for namespace in [n for n in state.namespaces if n.labelling_seq == event.seq]:
+        namespace.labelling, namespace.labelling_seq = "", 0
+        state.namespaces.put(namespace)
+
+
+def _on_report(state: State, event: OutcomeEvent) -> None:
+    """A status that could not be written is written again with the next tick."""
+    for report in [report for report in state.reports if report.seq == event.seq]:
+        report.retry = True
+        state.reports.put(report)
+        state.report_due = True
+
+
+def _on_report_workload(state: State, event: OutcomeEvent) -> None:
+    """If somebody has deleted the DynamicWorkload, it is made anew, as long as there is its application."""
+    for report in [report for report in state.reports if report.seq == event.seq]:
+        workload = state.workloads.get(report.about.removesuffix(JOB_REPORT))
+        state.reports.drop(report.key)
+        if workload is not None:
+            if event.result == "Gone" and event.decision == ReportWorkload.type:
+                workload.shown = ""
+                state.workloads.put(workload)
+            state.untold[workload.key] = None

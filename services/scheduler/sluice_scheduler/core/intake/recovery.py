@@ -1,0 +1,58 @@
+"""Beginning, and beginning again: REBUILD → FENCE → RESYNC → SYNC of every kind → live.
+
+Nothing is decided about a cluster's objects before the last step. The fence makes sure that no decision of an
+earlier life is applied after the re-list that this life builds upon.
+"""
+
+from __future__ import annotations
+
+from sluice.decisions import Fence, Resync
+from sluice.events import OutcomeEvent, RebuildEvent, SyncEvent
+
+from sluice_scheduler.core.applications.binding import bind_namespaces
+from sluice_scheduler.core.intake.observe import on_sync_end
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.entities import Cell, Cluster
+
+
+def on_rebuild(state: State, event: RebuildEvent) -> None:
+    state.clear()
+    state.cells.put(Cell(config=event.config, next_seq=event.next_seq, time_ms=event.time_ms))
+    state.derive()
+    for name in event.config.clusters:
+        fence = state.decide(
+            Fence, cluster=name, reason="Rebuild", sentence=f"fence off earlier decisions: {event.reason}"
+        )
+        state.clusters.put(Cluster(name=name, fence=fence.seq))
+
+
+def on_fence_outcome(state: State, cluster: Cluster, event: OutcomeEvent) -> None:
+    if event.seq != cluster.fence or cluster.resync:
+        return
+    resync = state.decide(
+        Resync, cluster=cluster.name, reason="Rebuild", sentence="the fence stands: list everything again"
+    )
+    cluster.resync = resync.seq
+    state.clusters.put(cluster)
+
+
+def on_sync(state: State, event: SyncEvent) -> None:
+    cluster = state.clusters.get(f"{Cluster.kind}/{event.cluster}")
+    if cluster is None:
+        return  # not one of the cell's
+    if event.phase == "BEGIN":
+        cluster.open_syncs = {**cluster.open_syncs, event.kind: event.sync}
+        state.clusters.put(cluster)
+        return
+    if cluster.open_syncs.get(event.kind) != event.sync:
+        return  # its beginning was not seen, or another list has begun since
+    on_sync_end(state, event)
+    cluster.open_syncs = {kind: sync for kind, sync in cluster.open_syncs.items() if kind != event.kind}
+    if cluster.resync and event.request == cluster.resync:
+        cluster.synced = tuple(sorted({*cluster.synced, event.kind}))
+        if not cluster.live and set(state.config.kinds) <= set(cluster.synced):
+            cluster.live = True
+            state.clusters.put(cluster)
+            state.derive()
+            bind_namespaces(state)
+    state.clusters.put(cluster)

@@ -1,0 +1,81 @@
+"""Paper: what branches would hold and what their shares would be after a move, without moving anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
+from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.rooms import Bound, Room
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, slack
+
+
+class Paper:
+    def __init__(self, forest: Forest) -> None:
+        self._forest = forest
+        self._dims: dict[Branch, dict[Dim, int]] = {}
+        self._kinds: dict[Branch, dict[Kind, int]] = {}
+        self._shares: dict[Branch, int] = {}
+
+    def move(self, leaf: Branch, cost: Cost, sign: int) -> None:
+        kinds = self._forest.kind_of.cost(cost)
+        for branch in leaf.path:
+            dims = self._dims.setdefault(branch, {})
+            for dim, amount in cost:
+                dims[dim] = dims.get(dim, 0) + sign * amount
+            moved = self._kinds.setdefault(branch, {})
+            for kind, amount in kinds:
+                moved[kind] = moved.get(kind, 0) + sign * amount
+            self._shares.pop(branch, None)
+
+    @property
+    def touched(self) -> list[Branch]:
+        """The branches that something was moved in, without the root."""
+        return [branch for branch in self._dims if branch.parent is not None]
+
+    def share(self, branch: Branch) -> int:
+        share = self._shares.get(branch)
+        if share is None:
+            moved = self._kinds.get(branch)
+            share = branch.share if moved is None else self._measure(branch, moved)
+            self._shares[branch] = share
+        return share
+
+    def share_with(self, branch: Branch, cost: Cost) -> int:
+        moved = dict(self._kinds.get(branch, {}))
+        for kind, amount in self._forest.kind_of.cost(cost):
+            moved[kind] = moved.get(kind, 0) + amount
+        return self._measure(branch, moved)
+
+    def _measure(self, branch: Branch, moved: dict[Kind, int]) -> int:
+        held = dict(branch.held)
+        for kind, amount in moved.items():
+            held[kind] = held.get(kind, 0) + amount
+        return dominant_share(held, self._forest.whole, branch.weight)
+
+    def held(self, branch: Branch, kind: Kind) -> int:
+        moved = self._kinds.get(branch)
+        return branch.held.get(kind, 0) + (moved.get(kind, 0) if moved else 0)
+
+    def surplus(self, branch: Branch, kind: Kind) -> int:
+        """How far a branch is above what it deserves of a kind, by weight; below it is less than nothing."""
+        over = (self.held(branch, kind) << FRACTION_BITS) - branch.deserved.get(kind, 0)
+        return over // branch.weight
+
+    def is_above(self, branch: Branch, kinds: Iterable[Kind]) -> bool:
+        """Whether a branch has more than it deserves of any of these."""
+        return any(self.surplus(branch, kind) > slack(self._forest.whole.get(kind, 0)) for kind in kinds)
+
+    def used(self, branch: Branch, bound: Bound) -> int:
+        used = branch.used(bound)
+        moved = self._dims.get(branch)
+        return used + sum(moved.get(dim, 0) for dim in bound.dims) if moved else used
+
+    def missing(self, room: Room) -> int:
+        """How much more than a room allows would be held for good."""
+        return self.used(room.branch, room.bound) + room.kept - room.bound.amount
+
+    def holds(self, branch: Branch, dims: tuple[Dim, ...]) -> bool:
+        moved = self._dims.get(branch, {})
+        return any(branch.usage.get(dim, 0) + moved.get(dim, 0) > 0 for dim in dims)

@@ -1,0 +1,199 @@
+"""The potential: what a move must raise, strictly and in this order (ADR 0011).
+
+1. What is held within guarantees, in whole units: a unit that lifts its branch over its guarantee counts
+   nothing, so a gang can't hide behind a guarantee of one pod.
+2. What is held within what is deserved: the sum over queues and kinds of the lesser of what is held and what is
+   deserved. The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
+3. The shares of the tree's levels in ascending order, the level below the root first.
+4. The number of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
+from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.units import Unit, in_order_of_protection
+
+
+class Worth:
+    """What queues hold is worth, kept while one pass takes back: victims that were worth nothing change nothing."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._covered: dict[Branch, set[str]] = {}
+        self._crossing: dict[Branch, _Crossing] = {}
+
+    def forget(self, units: Iterable[Unit]) -> None:
+        """These were taken back: what stands on them is worked out anew."""
+        for unit in units:
+            keys = _keys(unit)
+            for branch in unit.leaf.path:
+                known = self._covered.get(branch)
+                if known is not None and not known.isdisjoint(keys):
+                    del self._covered[branch]
+            crossing = self._crossing.get(unit.leaf)
+            if crossing is not None and not crossing.keys.isdisjoint(keys):
+                del self._crossing[unit.leaf]
+
+    # ---- within guarantees
+
+    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, int]:
+        """By how much (less than nothing) what branches hold within their guarantees changes when these go."""
+        changes: dict[Branch, int] = {}
+        for branch in dict.fromkeys(
+            branch for unit in units for branch in unit.leaf.path if branch.guarantees
+        ):
+            covered = self._covered_in(branch)
+            sums: dict[Dim, int] = {}
+            for unit in units:
+                if branch in unit.leaf.path and not covered.isdisjoint(_keys(unit)):
+                    for dim, amount in unit.cost:
+                        sums[dim] = sums.get(dim, 0) + amount
+            if sums:
+                changes[branch] = -self.named_part(branch, tuple(sums.items()))
+        return changes
+
+    def named_part(self, branch: Branch, cost: Cost) -> int:
+        """The largest part, of a kind that the branch's guarantee names, that something is."""
+        forest = self._state.forest
+        found = 0
+        for bound in branch.guarantees:
+            part = bound.part(cost)
+            whole = sum(forest.capacity.get(dim, 0) for dim in bound.dims)
+            if part:
+                found = max(found, part_of_kind(part, whole))
+        return found
+
+    def _covered_in(self, branch: Branch) -> set[str]:
+        """The units that fit into a branch's guarantee, those that are protected most first."""
+        known = self._covered.get(branch)
+        if known is not None:
+            return known
+        left = [bound.amount for bound in branch.guarantees]
+        found: set[str] = set()
+        for leaf in self._leaves_below(branch):
+            for unit in in_order_of_protection(self._state, leaf):
+                if unit.is_whole:
+                    unit = self._minimum_of(unit)
+                parts = [bound.part(unit.cost) for bound in branch.guarantees]
+                if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
+                    left = [rest - part for part, rest in zip(parts, left, strict=True)]
+                    found.update(_keys(unit))
+        self._covered[branch] = found
+        return found
+
+    def _leaves_below(self, branch: Branch) -> list[Branch]:
+        if branch.is_leaf:
+            return [branch]
+        return [leaf for child in branch.children for leaf in self._leaves_below(child)]
+
+    def _minimum_of(self, whole: Unit) -> Unit:
+        """A gang without its growth, which stands for itself."""
+        assert whole.application is not None
+        grown = {key for book in whole.application.books.values() for key in book.units}
+        pods = [pod for pod in whole.pods if pod.key not in grown]
+        less: dict[Dim, int] = dict(whole.cost)
+        for pod in whole.pods:
+            if pod.key in grown:
+                for resource, amount in pod.facts.requests.items():
+                    if amount:
+                        less[(pod.cluster, pod.pool, resource)] -= amount
+        cost = tuple((dim, amount) for dim, amount in less.items() if amount)
+        return Unit(
+            whole.leaf, pods, cost, whole.priority, whole.admitted_ms, whole.application, growth=False
+        )
+
+    # ---- within what is deserved
+
+    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit]) -> int:
+        """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
+        whole = self._state.forest.whole
+        held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
+        if paper.is_above(leaf, [*leaf.held, *leaf.deserved]):
+            gone = {key for unit in taken if unit.leaf is leaf for key in _keys(unit)}
+            crossing = self._crossing_of(leaf, gone)
+            if not crossing.counts:
+                return crossing.whole_units
+        return sum(
+            part_of_kind(
+                min(amount << FRACTION_BITS, leaf.deserved[kind]), whole.get(kind, 0) << FRACTION_BITS
+            )
+            for kind, amount in held.items()
+        )
+
+    def _crossing_of(self, leaf: Branch, gone: set[str]) -> _Crossing:
+        known = self._crossing.get(leaf)
+        if known is None:
+            known = self._crossing[leaf] = self._find_crossing(leaf, set())
+        return known if known.keys.isdisjoint(gone) else self._find_crossing(leaf, gone)
+
+    def _find_crossing(self, leaf: Branch, gone: set[str]) -> _Crossing:
+        """With which unit a leaf crosses what it deserves, and what it holds below that in whole units."""
+        state = self._state
+        facts = leaf.queue.facts if leaf.queue is not None else None
+        tenure_ms = state.config.tenure_ms if facts is None or facts.tenure_ms is None else facts.tenure_ms
+        held: dict[Kind, int] = {}
+        below: set[str] = set()
+        counts = None
+        for unit in in_order_of_protection(state, leaf):
+            if unit.is_whole:
+                unit = self._minimum_of(unit)
+            if not gone.isdisjoint(_keys(unit)):
+                continue
+            with_it = dict(held)
+            for kind, amount in state.forest.kind_of.cost(unit.cost):
+                with_it[kind] = with_it.get(kind, 0) + amount
+            if self._is_within(leaf, with_it):
+                held = with_it
+                below.update(_keys(unit))
+            elif counts is None:
+                counts = state.now_ms - unit.admitted_ms < tenure_ms
+                below.update(_keys(unit))
+                if counts:
+                    break
+        whole = sum(part_of_kind(amount, state.forest.whole.get(kind, 0)) for kind, amount in held.items())
+        return _Crossing(True if counts is None else counts, whole, below)
+
+    def _is_within(self, leaf: Branch, held: dict[Kind, int]) -> bool:
+        whole = self._state.forest.whole
+        return all(
+            amount << FRACTION_BITS <= leaf.deserved.get(kind, 0) + slack(whole.get(kind, 0))
+            for kind, amount in held.items()
+        )
+
+
+class _Crossing:
+    __slots__ = ("counts", "keys", "whole_units")
+
+    def __init__(self, counts: bool, whole_units: int, keys: set[str]) -> None:
+        self.counts = counts  # whether the unit that crosses has been there for less than a tenure
+        self.whole_units = whole_units
+        self.keys = keys  # of the units that all this stands on
+
+
+def _keys(unit: Unit) -> list[str]:
+    if unit.is_whole:
+        assert unit.application is not None
+        return [unit.application.claim_key, *(pod.key for pod in unit.pods)]
+    return [pod.key for pod in unit.pods]
+
+
+def levels_rise(before: Paper, after: Paper) -> int:
+    """Whether the ascending shares of the tree's levels rise, root first: 1, or 0 if they stay, or -1.
+
+    Branches that a move does not touch stand in both alike, so they are left out.
+    """
+    levels: dict[int, list[Branch]] = {}
+    for branch in after.touched:
+        levels.setdefault(len(branch.path), []).append(branch)
+    for depth in sorted(levels):
+        was = sorted(before.share(branch) for branch in levels[depth])
+        will_be = sorted(after.share(branch) for branch in levels[depth])
+        if was != will_be:
+            return 1 if will_be > was else -1
+    return 0

@@ -1,0 +1,240 @@
+"""One pass: keep what was promised, take back what is over, serve whose turn it is until nothing fits, and
+then take from those who have most for those who have least, where that strictly improves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice.decisions import Admit, AdmitWorkload
+
+from sluice_scheduler.core.applications.queuejobs import run_jobs
+from sluice_scheduler.core.applications.release import about, admit_workload, heed
+from sluice_scheduler.core.applications.workloads import clean_up
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
+from sluice_scheduler.core.fairness.shares import as_percent
+from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.deserved import work_out_deserved
+from sluice_scheduler.core.passes.history import remember
+from sluice_scheduler.core.passes.reclaim import reclaim
+from sluice_scheduler.core.passes.shed import shed
+from sluice_scheduler.core.passes.turns import forget_turns, reserved_that_fits, take_turns
+from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
+from sluice_scheduler.core.state.members import group_of
+from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import Promise
+
+#: What a pass may leave to be done by the next ones.
+SERVE: Final = "serve"
+RECLAIM: Final = "reclaim"
+
+
+def schedule(state: State, *, ticks: bool) -> None:
+    """One pass. Room is taken from others with ticks alone: before that nobody has waited for a moment."""
+    budget = Budget()
+    takes_back = ticks or state.cell.unfinished == RECLAIM
+    state.leave_unfinished("")
+    state.settle_applications()
+    heed(state)
+    state.forest.settle()
+    start_free(state)
+    if ticks:
+        work_out_deserved(state)
+    remember(state)
+    forget_turns(state)
+    done = shed(state, budget)
+    keep_promises(state)
+    clean_up(state)
+    run_jobs(state)
+    open_reserved(state)
+    if not (serve(state, budget) and done):
+        state.leave_unfinished(RECLAIM if takes_back else SERVE)
+        return
+    if takes_back:
+        if not reclaim(state, budget):
+            state.leave_unfinished(RECLAIM)
+        state.settle_applications()
+        keep_promises(state)
+        serve(state, budget)
+        take_turns(state)
+
+
+def waits_for_time(state: State) -> bool:
+    """Whether the mere passing of time may change what a pass decides."""
+    return bool(len(state.promises) or state.forest.claims or state.unsettled)
+
+
+def serve(state: State, budget: Budget) -> bool:
+    """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
+    while not budget.is_spent:
+        if state.free:
+            start_free(state)
+        found = reserved_that_fits(state) if len(state.turns) else None
+        if found is not None:
+            state.forest.keep_nothing()
+        found = found or state.forest.next()
+        if found is None:
+            return True
+        admit(state, *found)
+        budget.spend()
+    return False
+
+
+def admit(state: State, leaf: Branch, claim: Claim, spot: Spot) -> None:
+    """Reserve from this moment on, and decide that the gates be opened."""
+    short = state.forest.short_of(leaf, spot.cost)
+    assert short is None, f"no decision passes {short}"
+    why = _why_first(leaf, claim, spot)
+    if not claim.gang:
+        open_gate(state, state.pod(claim.key), spot.pools[0], spot=spot, reason="Fits", sentence=why)
+        return
+    state.forest.leave(claim.key)
+    workload = state.workloads.get(claim.key)
+    if workload is not None:
+        start(state, workload, spot.pools, why)
+        return
+    pools = {part._replace(pods=1): pool for part, pool in zip(spot.shape.parts, spot.pools, strict=True)}
+    for pod in group_of(state, claim.key):
+        open_gate(state, pod, pools[part_of(pod)], reason="GangFits", sentence=why)
+    state.settle_applications()
+
+
+def start(state: State, workload: Workload, found: tuple[str, ...], why: str) -> None:
+    """Admit a workload's minima, whether or not their pods exist yet: `found` is a pool for each of them."""
+    reserved = {
+        each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
+    }
+    pools = dict(zip(reserved, found, strict=True))
+    decision = state.decide_about(
+        AdmitWorkload,
+        workload,
+        pools=pools,
+        reserved=reserved,
+        reason="GangFits" if reserved else "NothingToReserve",
+        sentence=why,
+        **about(workload),
+    )
+    workload.seq = decision.seq
+    state.releasing[decision.seq] = workload.key
+    admit_workload(state, workload, pools, reserved)
+    state.settle_applications()
+    open_reserved(state)
+
+
+def start_free(state: State) -> None:
+    """Workloads whose minima are nothing wait for nothing: their pods are growth claims from the start."""
+    free, state.free = state.free, {}
+    for key in sorted(free):
+        app = free[key]
+        if app.free and app.workload is not None and state.is_live(app.workload.cluster):
+            start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
+        elif app.free:
+            state.free[key] = app
+
+
+def open_reserved(state: State) -> None:
+    """Open pods against what is reserved for them: no claim, no turn."""
+    due, state.due = state.due, {}
+    for key in sorted(due):
+        app = due[key]
+        workload = app.workload
+        if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
+            continue
+        for pod_set in workload.facts.pod_sets:
+            book = app.book(pod_set.name)
+            for pod in _first_waiting(state, book):
+                if book.reserved and is_within(pod, workload.sizes.get(pod_set.name, {})):
+                    open_gate(
+                        state,
+                        pod,
+                        workload.pools[pod_set.name],
+                        reason="Reserved",
+                        sentence=f"{workload.name} was admitted with {minimum_of(workload, pod_set)} "
+                        f"{pod_set.name} pods; this is one of them",
+                    )
+                    fill_kept(state, workload, pod_set.name)
+                    app.settle(state)
+
+
+def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
+    if not book.reserved or not book.waiting:
+        return []
+    pods = [state.pod(key) for key in book.waiting]
+    ready = [pod for pod in pods if not pod.retry_ms]
+    return sorted(ready, key=lambda pod: (pod.facts.created_ms, pod.uid))[: book.reserved]
+
+
+def open_gate(
+    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, spot: Spot | None = None
+) -> None:
+    """`spot`: where the claim of the pod itself was placed, if that stands in line."""
+    decision = state.decide(
+        Admit,
+        cluster=pod.cluster,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        queue=pod.queue,
+        pool=pool,
+        node_selector=state.places.node_selector(pool),
+        reason=reason,
+        sentence=sentence,
+    )
+    state.assume(pod, decision, spot)
+
+
+def _why_first(leaf: Branch, claim: Claim, spot: Spot) -> str:
+    where = f"fits into pool {spot.where}"
+    if any(branch.is_covered(spot.cost) for branch in leaf.path):
+        return f"{where}, and a guarantee covers it"
+    if leaf.turn is None or leaf.head is not claim:
+        return f"{where}; room was kept for it, for its turn had come long ago"
+    held = (
+        f"with {as_percent(leaf.share)} of what it has most of, by weight"
+        if leaf.share
+        else "holding nothing yet"
+    )
+    return f"{where}; {leaf.name} came first, {held}"
+
+
+# ---- promises
+
+
+def keep_promises(state: State) -> None:
+    """Admit what was promised once the victims are gone; give up what has waited too long."""
+    for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
+        for promise in list(alike.values()):
+            if _has_room(state, promise):
+                _keep(state, promise)
+            elif promise.until_ms > state.now_ms:
+                break
+            else:
+                give_up(state, promise)
+
+
+def _has_room(state: State, promise: Promise) -> bool:
+    """Whether what was promised is there: nothing that others still hold is in the way."""
+    leaf = state.forest.leaves.get(promise.queue)
+    if leaf is None:
+        return False
+    return all(room.unheld() >= need for room, need in state.forest.rooms_for(leaf, promised_cost(promise)))
+
+
+def _keep(state: State, promise: Promise) -> None:
+    why = "what was taken back for it is free now"
+    break_promise(state, promise.claim)
+    workload = state.workloads.get(promise.claim)
+    if workload is not None:
+        start(state, workload, promise.pools, why)
+        return
+    pod = state.pods.get(promise.claim)
+    if pod is not None:
+        open_gate(state, pod, promise.pools[0], reason="Reclaimed", sentence=why)
+        return
+    group = group_of(state, promise.claim)
+    kinds = sorted({part_of(pod) for pod in group})
+    pools = dict(zip(kinds, promise.pools, strict=True))
+    for pod in group:
+        open_gate(state, pod, pools[part_of(pod)], reason="Reclaimed", sentence=why)

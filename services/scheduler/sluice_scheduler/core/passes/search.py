@@ -1,0 +1,246 @@
+"""The search for victims: what must leave so that something fits.
+
+Victims come from the branches furthest above what they deserve, from the room that is too small downward; from
+each queue in its order. Among the sets that serve, smaller units go before larger ones: first only units that
+are no larger than what is missing; then one unit that is enough by itself, the smallest first; then any.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import Final, TypeAlias
+
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Dim, Kind
+from sluice_scheduler.core.fairness.rooms import Room
+from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.units import Unit, in_victims_order
+from sluice_scheduler.core.stored.entities import LostWork
+
+#: So many branches with nothing to give are looked at before a search is given up.
+_BARREN_MAX: Final = 24
+#: So many units of one queue are looked at in one search.
+_LOOKS_MAX: Final = 256
+#: So many units that are enough by themselves are compared.
+_ENOUGH_MAX: Final = 16
+
+
+#: How far above, who was there last, and who that is.
+_Standing: TypeAlias = tuple[int, tuple[int, str], int, Branch]
+
+
+class Ranking:
+    """The children of each branch by how far they are above what they deserve of a kind, kept while one pass
+    takes back."""
+
+    def __init__(self) -> None:
+        self._heaps: dict[Branch, dict[Kind, list[_Standing]]] = {}
+
+    def in_order(self, branch: Branch, kind: Kind, paper: Paper) -> Generator[Branch, None, None]:
+        """The furthest above first. An entry may stand too high; it is put right when it comes up."""
+        heaps = self._heaps.setdefault(branch, {})
+        heap = heaps.get(kind)
+        if heap is None:
+            heap = heaps[kind] = [_standing(child, kind, paper) for child in branch.children]
+            heapq.heapify(heap)
+        seen: dict[Branch, _Standing] = {}
+        try:
+            while heap:
+                entry = heapq.heappop(heap)
+                child = entry[3]
+                now = _standing(child, kind, paper)
+                if now[0] > entry[0]:
+                    heapq.heappush(heap, now)
+                elif child not in seen:
+                    seen[child] = now
+                    yield child
+        finally:
+            for entry in seen.values():
+                heapq.heappush(heap, entry)
+
+    def lift(self, branches: Iterable[Branch], paper: Paper) -> None:
+        """These stand higher now than they are listed."""
+        for branch in branches:
+            heaps = self._heaps.get(branch.parent, {}) if branch.parent is not None else {}
+            for kind, heap in heaps.items():
+                heapq.heappush(heap, _standing(branch, kind, paper))
+
+
+def _standing(child: Branch, kind: Kind, paper: Paper) -> _Standing:
+    newest_first = (-child.order[0], child.order[1])
+    return (-paper.surplus(child, kind), newest_first, 0 if child.is_implicit else 1, child)
+
+
+class Search:
+    """One search: units are taken on paper until nothing is missing."""
+
+    def __init__(
+        self,
+        state: State,
+        budget: Budget,
+        ranking: Ranking,
+        *,
+        paper: Paper,
+        short: Callable[[], Iterator[Room]],
+        may_take_from: Callable[[Branch], bool],
+        may_take: Callable[[Unit], bool],
+        avoid: Branch | None = None,
+    ) -> None:
+        self._state = state
+        self._budget = budget
+        self._ranking = ranking
+        self._paper = paper
+        self._short = short  # the rooms that are too small, the one to begin with first
+        self._may_take_from = may_take_from
+        self._may_take = may_take
+        self._avoid = avoid  # the leaf of the claim itself
+        self._left: dict[Branch, list[Unit]] = {}  # units that were looked at and not taken
+        self._looks: dict[Branch, Iterator[Unit]] = {}
+        self._whole: set[int] = set()  # applications that were taken whole
+        self._was_short: dict[Room, None] = {}
+        self.taken: dict[Unit, None] = {}
+
+    # ---- sets of victims
+
+    def small_units(self) -> bool:
+        """Take units that are no larger than what is missing."""
+        return self._collect(lambda room, unit: room.bound.part(unit.cost) <= self._paper.missing(room))
+
+    def any_units(self) -> bool:
+        """Take units of any size."""
+        return self._collect(lambda _room, _unit: True)
+
+    def enough_by_itself(self) -> list[Unit]:
+        """Units each of which would be enough, the one that wastes least first."""
+        missing = [(room, self._paper.missing(room)) for room in self._short()]
+        if not missing:
+            return []
+        found: list[tuple[int, int, int, Unit]] = []
+        for leaf in islice(self._leaves(missing[0][0]), _ENOUGH_MAX):
+            for unit in islice(in_victims_order(self._state, leaf), _ENOUGH_MAX):
+                self._budget.spend()
+                parts = [(room.bound.part(unit.cost), need) for room, need in missing]
+                if all(part >= need for part, need in parts) and self._is_free(unit):
+                    waste = sum(part - need for part, need in parts)
+                    work_ms = unit.work_ms(self._state.now_ms)
+                    found.append((waste, work_ms, len(found), unit))
+        return [unit for *_, unit in sorted(found, key=lambda each: each[:3])]
+
+    def take(self, unit: Unit) -> None:
+        """A gang that goes whole takes its growth along."""
+        if unit.is_whole:
+            for other in [each for each in self.taken if each.application is unit.application]:
+                self.give_back(other)
+            self._whole.add(id(unit.application))
+        self._paper.move(unit.leaf, unit.cost, -1)
+        self.taken[unit] = None
+
+    def give_back(self, unit: Unit) -> None:
+        self._paper.move(unit.leaf, unit.cost, 1)
+        self._ranking.lift(unit.leaf.path, self._paper)
+        del self.taken[unit]
+        if unit.is_whole:
+            self._whole.discard(id(unit.application))
+
+    def give_back_all(self) -> None:
+        for unit in list(self.taken):
+            self.give_back(unit)
+        self._left, self._looks = {}, {}
+
+    def spare(self) -> None:
+        """Let those go that turn out not to be needed, the largest first."""
+        if any(self._needs_all(room) for room in self._was_short):
+            return
+        for unit in sorted(self.taken, key=lambda unit: -sum(amount for _, amount in unit.cost)):
+            self.give_back(unit)
+            if next(self._short(), None) is not None:
+                self.take(unit)
+
+    def _needs_all(self, room: Room) -> bool:
+        return self._paper.missing(room) == 0 and all(room.bound.part(unit.cost) for unit in self.taken)
+
+    # ---- one unit after another
+
+    def _collect(self, fits: Callable[[Room, Unit], bool]) -> bool:
+        while (room := next(self._short(), None)) is not None:
+            self._budget.spend()
+            self._was_short[room] = None
+            unit = self._next_unit(room, room.branch, fits)
+            if unit is None or self._budget.is_overdrawn:
+                return False
+            self.take(unit)
+        self.spare()
+        return bool(self.taken)
+
+    def _next_unit(self, room: Room, scope: Branch, fits: Callable[[Room, Unit], bool]) -> Unit | None:
+        if scope.is_leaf:
+            return None if scope is self._avoid else self._unit_in(room, scope, fits)
+        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
+            for child in islice(children, _BARREN_MAX):
+                if self._is_open(child, room.bound.dims):
+                    unit = self._next_unit(room, child, fits)
+                    if unit is not None:
+                        return unit
+                self._budget.spend()
+        return None
+
+    def _leaves(self, room: Room) -> Iterator[Branch]:
+        """Queues that may give something, the furthest above what they deserve first."""
+        yield from self._leaves_below(room, room.branch)
+
+    def _kind(self, room: Room) -> Kind:
+        return self._state.forest.kind_of(room.bound.dims[0])
+
+    def _leaves_below(self, room: Room, scope: Branch) -> Iterator[Branch]:
+        if scope.is_leaf:
+            yield scope
+            return
+        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
+            first = list(islice(children, _BARREN_MAX))
+        for child in first:
+            if self._is_open(child, room.bound.dims):
+                yield from self._leaves_below(room, child)
+
+    def _is_open(self, child: Branch, dims: tuple[Dim, ...]) -> bool:
+        if child is self._avoid or not self._paper.holds(child, dims):
+            return False
+        return self._may_take_from(child)
+
+    def _unit_in(self, room: Room, leaf: Branch, fits: Callable[[Room, Unit], bool]) -> Unit | None:
+        passed = self._left.setdefault(leaf, [])
+        for at, unit in enumerate(passed):
+            if room.bound.part(unit.cost) and fits(room, unit) and self._is_free(unit):
+                del passed[at]
+                return unit
+        looks = self._looks.get(leaf)
+        if looks is None:
+            looks = self._looks[leaf] = in_victims_order(self._state, leaf)
+        while len(passed) < _LOOKS_MAX:
+            following = next(looks, None)
+            if following is None:
+                return None
+            if room.bound.part(following.cost) and fits(room, following) and self._is_free(following):
+                return following
+            passed.append(following)
+            self._budget.spend(len(passed) % 8 == 0)
+        return None
+
+    def _is_free(self, unit: Unit) -> bool:
+        """Not taken with its application yet."""
+        return id(unit.application) not in self._whole and self._may_take(unit)
+
+
+def is_within_lost_work(state: State, unit: Unit) -> bool:
+    """Whether a queue may lose so much more running time in this hour."""
+    queue = unit.leaf.queue
+    most_ms = queue.facts.lost_work_per_hour_ms if queue is not None else None
+    if most_ms is None:
+        return True
+    known = state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}")
+    lost_ms = known.last_hour_ms(state.now_ms) if known is not None else 0
+    return lost_ms + unit.work_ms(state.now_ms) <= most_ms

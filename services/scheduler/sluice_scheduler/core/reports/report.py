@@ -1,0 +1,296 @@
+"""What Queues and ResourcePools show of themselves: a status, written once a tick and only if it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
+from sluice.events import QueueFacts
+from sluice.values import Resources
+
+from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Dim, Kind
+from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
+from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.reports.shown import show
+from sluice_scheduler.core.state.conditions import condition, since
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Pod
+from sluice_scheduler.core.stored.entities import Pool, Queue, Report
+
+#: So many pods, or sentences, a condition's message names.
+NAMED: Final = 3
+#: Statuses of Queues at one tick at the most: a thousand that change would be all that the API server does.
+TOLD_MAX: Final = 20
+
+
+def report(state: State) -> None:
+    show(state)
+    if not state.report_due or not state.is_live(state.home):
+        return
+    state.report_due = False
+    pods = _pods_by_queue(state)
+    told = 0
+    for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
+        node = state.tree.get(queue.name)
+        if node is not None and told == TOLD_MAX:
+            state.report_due = True
+            break
+        if node is not None:
+            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods))
+    for pool in state.own_pools:
+        _tell(state, pool, ReportPool, _pool_fields(state, pool))
+
+
+def _last_told(state: State, queue: Queue) -> tuple[int, str]:
+    """Whose status is the oldest comes first."""
+    last = state.reports.get(f"{Report.kind}/{queue.kind}/{queue.name}")
+    return (last.seq if last is not None else 0, queue.name)
+
+
+def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> bool:
+    """Decide to write a status, unless it is what was last written; conditions keep the time they turned."""
+    last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
+    turned = {c.type: c for c in last.conditions} if last else {}
+    conditions = since(last, fields.pop("conditions"))
+    figures = {"generation": about.facts.generation, **fields}
+    if last is not None and last.says(figures, conditions):
+        return False
+    decision = state.decide(
+        make,
+        cluster=about.cluster,
+        name=about.name,
+        uid=about.uid,
+        conditions=conditions,
+        reason="Changed",
+        sentence=_news(about, figures, conditions, turned),
+        **figures,
+    )
+    state.reports.put(
+        Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
+    )
+    return True
+
+
+def _news(
+    about: Queue | Pool,
+    figures: Mapping[str, Any],
+    conditions: Iterable[Condition],
+    before: Mapping[str, Condition],
+) -> str:
+    """Where it stands now, and which conditions have turned since it last said so."""
+    if isinstance(about, Queue):
+        standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
+    else:
+        nodes = figures["nodes"]
+        standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
+    turned = [
+        f"; {each.type} is {each.status} now"
+        for each in conditions
+        if (old := before.get(each.type)) and old.status != each.status
+    ]
+    return standing + "".join(turned)
+
+
+# ---- queues
+
+
+def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
+    """Each queue's pods, those of the queues below it included."""
+    found: dict[str, list[Pod]] = {name: [] for name in state.tree}
+    for pod in state.pods:
+        node = state.tree.get(pod.queue)
+        for above in node.path if node else ():
+            if above.name in found:
+                found[above.name].append(pod)
+    return found
+
+
+def _queue_fields(state: State, node: QueueNode, pods: Mapping[str, list[Pod]]) -> dict[str, Any]:
+    own = pods[node.name]
+    branch = state.forest.branch(node.name)
+    assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
+    dominant = dominant_kind(branch.held, state.forest.whole)
+    return {
+        "usage": _by_pool(branch.usage),
+        "demand": demand_of(branch),
+        "fair_share": deserved_by(state, branch),
+        "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
+        "dominant_resource": kind_name(dominant) if dominant else "",
+        "pending": sum(1 for pod in own if pod.phase == "Waiting"),
+        "running": sum(1 for pod in own if pod.holds),
+        "conditions": _queue_conditions(state, node, own),
+    }
+
+
+def demand_of(branch: Branch) -> Resources:
+    """What a queue and those below it hold and wait for, by kind: what may go to several supplies stands in the
+    one that it prefers."""
+    sums: Resources = {}
+    leaves = [branch]
+    while leaves:
+        leaf = leaves.pop()
+        leaves += leaf.children
+        for (supplies, resources), amounts in leaf.wants.items():
+            for resource, amount in zip(resources, amounts, strict=True):
+                add(sums, [(kind_name((supplies[0] if supplies else "", resource)), amount)])
+    return _sorted(sums)
+
+
+def deserved_by(state: State, branch: Branch) -> Resources:
+    """What a queue deserves, by kind."""
+    given = state.forest.deserving.given_to(branch)
+    return _sorted({kind_name(kind): round(amount) for kind, amount in given.items()})
+
+
+def kind_name(kind: Kind) -> str:
+    supply, resource = kind
+    return f"{supply}/{resource}" if supply else resource
+
+
+def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
+    over = _over(state, node)
+    return [
+        condition(state, "Ready", good=True, problem=node.problem),
+        condition(state, "ResolvedRefs", good=True, problem=_unresolved(state, node)),
+        condition(
+            state,
+            "WithinLimits",
+            good=True,
+            problem=over and f"holds more than {over}: what is over is taken back",
+        ),
+        condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
+        condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
+    ]
+
+
+def _unresolved(state: State, node: QueueNode) -> str:
+    """Names that lead nowhere, and what holds meanwhile."""
+    facts, found = node.facts, []
+    if facts.policy and facts.policy not in state.policies:
+        found.append(
+            f"spec.policy: there is no policy {facts.policy}, so its parent's (at a root the cell's) holds: "
+            f"install it in the scheduler, or name one of {', '.join(sorted(state.policies))}"
+        )
+    pools = {pool.name for pool in state.own_pools}
+    named = {*facts.guaranteed_by_pool, *facts.limit_by_pool}
+    found += [
+        f"spec.pools.{pool}: there is no ResourcePool {pool}, so nothing comes of what is said of it: create "
+        "it, or take it out"
+        for pool in sorted(named - pools)
+    ]
+    there = {resource for _, _, resource in state.forest.capacity}
+    missing = sorted(_bounded(facts) - there) if there else []
+    found += [
+        f"a bound is set on {resource}, which no pool has: write one of {', '.join(sorted(there))}, or add "
+        "nodes with it"
+        for resource in missing
+    ]
+    in_vain = named_in_vain(state, node)
+    found += [f"spec.namespaces: {problem}" for problem in in_vain[:NAMED]]
+    if len(in_vain) > NAMED:
+        found.append(f"and {len(in_vain) - NAMED} more namespaces")
+    return "; ".join(found)
+
+
+def _bounded(facts: QueueFacts) -> set[str]:
+    """The resources that a Queue's guarantees and limits name."""
+    by_pool = [*facts.guaranteed_by_pool.values(), *facts.limit_by_pool.values()]
+    return {resource for amounts in (facts.guaranteed, facts.limit, *by_pool) for resource in amounts}
+
+
+def _bypassed(state: State, pods: list[Pod]) -> str:
+    """Which pods run that nobody admitted, and what to do: by namespace where its label is gone."""
+    if not pods:
+        return ""
+    places = sorted({(pod.cluster, pod.namespace) for pod in pods})
+    namespaces = [found for place in places if (found := state.namespace_of(*place))]
+    lost = [sentence for namespace in namespaces if (sentence := lost_label(state, namespace))]
+    remedies = lost[:NAMED]
+    if len(lost) < len(places):
+        remedies.append(
+            "see that the admission policies are installed, and delete the pods if they should queue"
+        )
+    run = "1 pod runs" if len(pods) == 1 else f"{len(pods)} pods run"
+    return f"{run} that Sluice did not admit: {_few(pods)}; {'; '.join(remedies)}"
+
+
+def _misdirected(pods: Iterable[Pod]) -> str:
+    """Which pods can't wait in any line, by what is wrong with them."""
+    by_problem: dict[str, list[Pod]] = {}
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name)):
+        if pod.problem and pod.phase == "Waiting":
+            by_problem.setdefault(pod.problem, []).append(pod)
+    told = [f"{_few(alike)}: {problem}" for problem, alike in by_problem.items()]
+    more = sum(len(alike) for alike in list(by_problem.values())[NAMED:])
+    return "; ".join(told[:NAMED]) + (f"; and {more} more" if more else "")
+
+
+def _few(pods: Iterable[Pod]) -> str:
+    """The first few by name, and how many more."""
+    names = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _over(state: State, node: QueueNode) -> str:
+    branch = state.forest.branch(node.name)
+    over = (
+        [room.bound for room in branch.rooms if branch.used(room.bound) > room.bound.amount] if branch else []
+    )
+    return over[0].name if over else ""
+
+
+# ---- pools
+
+
+def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
+    here = [key for key in sorted(state.places.capacity) if key[1] == pool.name]
+    capacity: Resources = {}
+    for key in here:
+        add(capacity, state.places.capacity[key].items())
+    root = state.forest.root
+    reserved: Resources = {}
+    for held in (root.usage, root.leaving):
+        for (_, name, resource), amount in held.items():
+            if name == pool.name:
+                add(reserved, [(resource, amount)])
+    unmanaged: Resources = {}
+    for outside in state.unmanaged:
+        if outside.pool == pool.name:
+            add(unmanaged, outside.requests.items())
+    over = sorted(r for r, amount in reserved.items() if amount > max(0, capacity.get(r, 0)))
+    return {
+        "nodes": state.places.node_count.get(pool.name, 0),
+        "capacity": _sorted(capacity),
+        "reserved": _sorted(reserved),
+        "unmanaged": _sorted(unmanaged),
+        "conditions": [
+            condition(state, "Ready", good=True, problem=state.problem_of(pool)),
+            condition(state, "Overlapping", good=False, problem=state.places.overlap(pool.name)),
+            condition(
+                state,
+                "WithinCapacity",
+                good=True,
+                problem=", ".join(over)
+                and f"more {', '.join(over)} is held than there is: what is over is taken back",
+            ),
+        ],
+    }
+
+
+def _by_pool(usage: Mapping[Dim, int]) -> Resources:
+    """`pool/resource` → amount, over all clusters."""
+    sums: Resources = {}
+    for (_, pool, resource), amount in usage.items():
+        add(sums, [(f"{pool}/{resource}", amount)])
+    return _sorted(sums)
+
+
+def _sorted(amounts: Resources) -> Resources:
+    """Without zeros and in order of name, so that equal amounts are equal bytes."""
+    return {name: amounts[name] for name in sorted(amounts) if amounts[name]}

@@ -1,0 +1,312 @@
+"""What DynamicWorkloads show of applications: once a tick, those of which something has changed.
+
+One is made for each application when it is first told of, so one that is admitted within a tick of its
+creation is never shown as pending: its release and one status are all that is written.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from sluice.applications import BY_HAND
+from sluice.decisions import (
+    CreateWorkload,
+    GrantedPods,
+    ReportJob,
+    ReportWorkload,
+    ShownPodSet,
+    WorkloadPhase,
+)
+
+from sluice_scheduler.core.fairness.claims import Claim
+from sluice_scheduler.core.reports.explain import STILL_LEAVING, Lines, why_short
+from sluice_scheduler.core.state.application import Application, reclaimable
+from sluice_scheduler.core.state.conditions import condition, since
+from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import Report
+
+#: Beside the report of what shows a QueueJob, that of the job itself.
+JOB_REPORT: Final = "/job"
+#: Of what is made once and never changed.
+_GENERATION: Final = 1
+#: Of an object's name in the name of another.
+_NAME_MAX: Final = 200
+#: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
+#: it is need the API server more.
+WAITING_TOLD_MAX: Final = 20
+
+
+#: A reason, and in words; both are empty for what waits for nothing.
+Why: TypeAlias = tuple[str, str]
+NOT_WAITING: Final[Why] = ("", "")
+ENDED: Final[Why] = ("Ended", "its application has ended")
+
+
+def show(state: State) -> None:
+    lines = Lines(state)
+    untold, state.untold = state.untold, {}
+    there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
+    found = [workload for workload in there if not controlled(state, workload)]
+    live = [workload for workload in found if state.is_live(workload.cluster)]
+    waiting = [workload for workload in live if not workload.admitted and not workload.facts.finished]
+    waiting.sort(key=partial(_last_told, state))
+    later = {workload.key for workload in waiting[WAITING_TOLD_MAX:]}
+    for workload in found:
+        if workload.key in later or not state.is_live(workload.cluster):
+            state.untold[workload.key] = None
+            continue
+        if workload.facts.job is not None:
+            _report_job(state, workload)
+        _create(state, workload)
+        _report(state, workload, state.applications[workload.place], lines)
+
+
+def _last_told(state: State, workload: Workload) -> tuple[int, str]:
+    """Whose status is the oldest comes first."""
+    last = state.reports.get(f"{Report.kind}/{workload.key}")
+    return (last.seq if last is not None else 0, workload.key)
+
+
+def show_release(state: State) -> None:
+    """A workload that was written by hand has nothing to release: whether it is admitted, its status says."""
+    lines = Lines(state)
+    promptly, state.promptly = state.promptly, {}
+    for key in promptly:
+        workload = state.workloads.get(key)
+        if workload is not None and state.is_live(workload.cluster):
+            state.untold.pop(key, None)
+            _create(state, workload)
+            _report(state, workload, state.applications[workload.place], lines)
+
+
+def shown_name(workload: Workload) -> str:
+    """Of its DynamicWorkload. A later application of the same name has another."""
+    if workload.facts.kind == BY_HAND:
+        return workload.name
+    mark = sha256(workload.uid.encode()).hexdigest()[:5]
+    return f"{workload.facts.kind.lower()}-{workload.name[:_NAME_MAX]}-{mark}"
+
+
+def _create(state: State, workload: Workload) -> None:
+    facts = workload.facts
+    if workload.shown or facts.finished:
+        return
+    workload.shown = shown_name(workload)
+    state.workloads.put(workload)
+    if facts.kind == BY_HAND:
+        return
+    state.decide_about(
+        CreateWorkload,
+        workload,
+        name=workload.shown,
+        application=facts.kind,
+        application_name=workload.name,
+        queue=workload.queue,
+        priority=workload.priority,
+        priority_class=facts.priority_class,
+        pod_sets=tuple(
+            ShownPodSet(
+                name=each.name,
+                count=each.count,
+                min_count=each.min_count,
+                max_count=each.max_count,
+                requests=each.requests,
+            )
+            for each in facts.pod_sets
+        ),
+        application_spec=facts.application_spec,
+        reason="Found",
+        sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+    )
+
+
+def _report(state: State, workload: Workload, app: Application, lines: Lines) -> None:
+    """Decide to write its status, unless that is what was last written.
+
+    Where it stands in line goes along, and is no news: of thousands that wait, all move up with each that is
+    served.
+    """
+    if not workload.shown:
+        return
+    last = state.reports.get(f"{Report.kind}/{workload.key}")
+    sets = tuple(_granted(state, workload, app))
+    reason, why = _why(state, workload, app)
+    granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
+    phase = _phase(state, workload, app)
+    kept_out_by, why_not = ENDED if workload.facts.finished else (reason, why)
+    generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
+    conditions = since(
+        last,
+        (
+            condition(state, "Ready", good=True, problem=workload.problem),
+            condition(
+                state,
+                "Admitted",
+                good=True,
+                problem="" if workload.admitted else why_not,
+                reason=kept_out_by,
+            ),
+            condition(
+                state, "Granted", good=True, problem=why and f"granted {granted}; {why}", reason=reason
+            ),
+        ),
+    )
+    reclaimed = _reclaimed(state, workload)
+    shown = {
+        "generation": generation,
+        "phase": phase,
+        "pod_sets": [[e.name, e.desired, e.admitted, e.running, e.taken] for e in sets],
+        "reclaimed": reclaimed,
+        "why": why,
+    }
+    if last is not None and last.says(shown, conditions):
+        return
+    standing = lines.standing(_claim_of(state, workload, app))
+    decision = state.decide_about(
+        ReportWorkload,
+        workload,
+        name=workload.shown,
+        generation=generation,
+        resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
+        phase=phase,
+        pod_sets=sets,
+        reclaimed=reclaimed,
+        why=why,
+        conditions=conditions,
+        position=standing.position,
+        eta_ms=standing.eta_ms,
+        reason=phase,
+        sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+    )
+    state.reports.put(Report(about=workload.key, seq=decision.seq, figures=shown, conditions=conditions))
+
+
+def _report_job(state: State, workload: Workload) -> None:
+    """The QueueJob's own status: how many of its pods are how far."""
+    about, job = workload.key + JOB_REPORT, workload.job
+    last = state.reports.get(f"{Report.kind}/{about}")
+    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    figures: dict[str, Any] = {
+        "generation": workload.facts.generation,
+        "phase": _phase(state, workload, state.applications[workload.place]),
+        "active": len(pods),
+        "running": sum(1 for pod in pods if pod.facts.phase == "Running"),
+        "succeeded": len(job.done),
+        "failed": job.failures,
+        "start_ms": job.start_ms,
+        "end_ms": job.end_ms,
+    }
+    failed = job.why if job.outcome == "Failed" else ""
+    conditions = since(
+        last,
+        (
+            condition(state, "Ready", good=True, problem=workload.problem or job.refusal),
+            condition(state, "Failed", good=False, problem=failed),
+        ),
+    )
+    if last is not None and last.says(figures, conditions):
+        return
+    decision = state.decide_about(
+        ReportJob,
+        workload,
+        conditions=conditions,
+        reason=figures["phase"],
+        sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
+        **figures,
+    )
+    state.reports.put(Report(about=about, seq=decision.seq, figures=figures, conditions=conditions))
+
+
+def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
+    """Pods beyond those that it spoke of are growth: it asks for as many as there are."""
+    facts = workload.facts
+    asked = {each.name: each.count - reclaimable(workload, each) for each in facts.pod_sets}
+    names = [*asked, *sorted(name for name, book in app.books.items() if name not in asked and book.counts)]
+    found = []
+    for name in names:
+        book = app.book(name)
+        there = len(book.holding) + len(book.waiting)
+        found.append(
+            GrantedPods(
+                name=name,
+                desired=0 if facts.finished else max(asked.get(name, 0), there),
+                admitted=len(book.holding),
+                running=sum(1 for key in book.holding if state.pod(key).facts.phase == "Running"),
+                taken=workload.taken.get(name, 0),
+            )
+        )
+    return found
+
+
+def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
+    """What was given back of each pod set: while admitted it never falls."""
+    if not workload.admitted:
+        return {}
+    reclaimed = {
+        each.name: most
+        for each in workload.facts.pod_sets
+        if (most := max(reclaimable(workload, each), workload.reclaimed.get(each.name, 0)))
+    }
+    if reclaimed != workload.reclaimed:
+        workload.reclaimed = reclaimed
+        state.workloads.put(workload)
+    return reclaimed
+
+
+def _own_keys(workload: Workload, app: Application) -> list[str]:
+    """Under which it stands in line itself, or for several of its pods."""
+    return [workload.key, *map(app.replica_key, sorted(app.replicated))]
+
+
+def _waiting(app: Application) -> list[str]:
+    return [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
+
+
+def _claim_of(state: State, workload: Workload, app: Application) -> Claim | None:
+    """What of it stands first in line: itself, a replica, or a pod."""
+    claims = (state.forest.claims.get(key) for key in (*_own_keys(workload, app), *_waiting(app)))
+    return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
+
+
+def _why(state: State, workload: Workload, app: Application) -> Why:
+    """Why it waits, or some of its pods do."""
+    waiting = _waiting(app)
+    if workload.facts.finished:
+        return NOT_WAITING
+    if workload.problem:
+        return "Problem", workload.problem
+    if app.silent and waiting:
+        return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
+    return _why_in_line(state, workload, app, waiting) or _why_out_of_line(state, workload, waiting)
+
+
+def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
+    for key in (*_own_keys(workload, app), *waiting[:1]):
+        claim = state.forest.claims.get(key)
+        if claim is not None:
+            return why_short(state, state.forest.leaves[claim.line], claim)
+        if state.promise_for(key) is not None:
+            return "VictimsLeaving", "room was made for it: evicted pods are still leaving"
+    return None
+
+
+def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> Why:
+    if not workload.admitted and workload.seq in state.evicting:
+        return "Leaving", STILL_LEAVING
+    if workload.retry_ms:
+        return "Retry", "its release could not be written: it is tried again"
+    return NOT_WAITING if workload.admitted and not waiting else ("NextPass", "it is about to be decided")
+
+
+def _phase(state: State, workload: Workload, app: Application) -> WorkloadPhase:
+    if workload.facts.finished:
+        return "Failed" if workload.facts.failed else "Finished"
+    if any(pod.evicting and pod.holds for pod in state.kinship.pods_below(state, workload)):
+        return "Reclaiming"
+    if not workload.admitted:
+        return "Pending"
+    return "Growing" if any(book.waiting for book in app.books.values()) else "Running"

@@ -1,0 +1,450 @@
+"""Applications: pods that belong together, and what is reserved for those of them that are not there yet.
+
+An application stands behind a DynamicWorkload, or is a pod group: pods that name a workload nobody made, and
+how many of them start together. Until it is admitted it waits as one gang claim. From then on its missing
+minima are reserved, its pods open against the reservation, and every pod beyond that is a growth claim; where
+several pods are one replica, they are so together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from sluice.events import Gang, PodSetFacts
+from sluice.values import Resources
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part, part_of
+from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.offers import offer
+from sluice_scheduler.core.state.promises import break_promise
+from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import Promise
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state.state import State
+
+
+class PodSetBook:
+    """The pods of one pod set, and what is reserved for missing ones."""
+
+    __slots__ = ("cost", "edge", "fresh", "holding", "order", "queue", "reserved", "units", "waiting")
+
+    def __init__(self) -> None:
+        self.holding: set[str] = set()  # keys; evicted pods are out of it
+        #: The same, the oldest first: beyond the minimum they are growth.
+        self.order: list[tuple[int, int, str, str]] = []
+        self.fresh: list[tuple[int, int, str, str]] = []  # of those, who came since units were last kept
+        self.edge: tuple[int, int, str, str] | None = None  # the first of those that are growth
+        self.units: dict[str, tuple[str, Entry]] = {}  # a pod's key → where it stands as a unit
+        self.waiting: set[str] = set()
+        self.reserved = 0  # pods
+        self.queue = ""
+        self.cost: Cost = ()  # of one pod
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is any pod of it."""
+        return bool(self.holding or self.waiting)
+
+
+class Application:
+    __slots__ = (
+        "_ranked",
+        "_whole",
+        "books",
+        "free",
+        "group_gang",
+        "group_size",
+        "key",
+        "offered",
+        "replicated",
+        "workload",
+    )
+
+    def __init__(self, key: tuple[str, str, str]) -> None:
+        self.key = key  # cluster, namespace, name
+        self.workload: Workload | None = None
+        self.group_size = 0
+        self.group_gang: Gang | None = None
+        self.books: dict[str, PodSetBook] = {}
+        self.offered = False  # its waiting pods stand in line one by one
+        self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
+        self.free = False  # its minima are nothing: it starts without a claim
+        self._ranked: int | None = None  # its priority, as its units have it
+        self._whole: tuple[str, Entry | None] = ("", None)  # where it stands as a unit that goes whole
+
+    @property
+    def claim_key(self) -> str:
+        return self.workload.key if self.workload else "group/" + "/".join(self.key)
+
+    def book(self, pod_set: str) -> PodSetBook:
+        return self.books.setdefault(pod_set, PodSetBook())
+
+    def enter(self, pod: Pod) -> None:
+        book = self.book(pod.pod_set)
+        if pod.holds and not pod.evicting:
+            book.holding.add(pod.key)
+            insort(book.order, _age_of(pod))
+            book.fresh.append(_age_of(pod))
+        elif pod.waits:
+            book.waiting.add(pod.key)
+
+    def leave(self, pod: Pod, state: State) -> None:
+        book = self.book(pod.pod_set)
+        book.waiting.discard(pod.key)
+        if pod.key in book.holding:
+            book.holding.discard(pod.key)
+            del book.order[bisect_left(book.order, _age_of(pod))]
+            _drop_unit(state, book, pod.key)
+
+    @property
+    def admitted(self) -> bool:
+        if self.workload is not None:
+            return self.workload.admitted and not self.workload.facts.finished
+        return self.group_size > 0 and any(book.holding for book in self.books.values())
+
+    @property
+    def gang(self) -> Gang | None:
+        return self.workload.facts.gang if self.workload is not None else self.group_gang
+
+    @property
+    def silent(self) -> bool:
+        """Whether an executor failed that no driver has replaced yet: there may be none to use another."""
+        return self.workload is not None and self.workload.failed_ms > 0
+
+    @property
+    def waits_for_queue(self) -> bool:
+        """Whether it may stand in a line once its queue is there."""
+        return not self.admitted and (
+            self.workload is not None or any(b.waiting for b in self.books.values())
+        )
+
+    def settle(self, state: State) -> None:
+        self._hear_group(state)
+        self._reserve(state)
+        self._keep_units(state)
+        wanted = self._wanted_gang(state)
+        self.free = wanted is not None and not wanted.shape.parts
+        self._claim(state, self.claim_key, None if self.free else wanted)
+        opens = self.admitted and not self.silent
+        replicated = self._replicated()
+        for pod_set in sorted(self.replicated | replicated):
+            next_one = self._wanted_replica(state, pod_set) if opens and pod_set in replicated else None
+            self._claim(state, self.replica_key(pod_set), next_one)
+        if (self.offered, self.replicated) != (opens, replicated):
+            self.offered, self.replicated = opens, replicated
+            for key in sorted(key for book in self.books.values() for key in book.waiting):
+                state.forest.leave(key)
+                if self.offered:
+                    offer(state, state.pod(key))
+
+    def _hear_group(self, state: State) -> None:
+        """What its first pod says of a group counts, if they differ: they may be told of in any order."""
+        keys = [key for book in self.books.values() for key in (*book.holding, *book.waiting)]
+        if self.workload is None and keys:
+            first = state.pod(min(keys)).facts
+            self.group_size, self.group_gang = first.group_size, first.gang
+
+    # ---- units
+
+    def replica_of(self, state: State, pod: Pod) -> list[Pod]:
+        """The pods of growth that only make sense together with this one."""
+        size = self.replica_size(pod.pod_set)
+        if size == 1:
+            return [pod]
+        book = self.book(pod.pod_set)
+        minimum = self._minima().get(pod.pod_set, 0)
+        at = bisect_left(book.order, _age_of(pod)) - minimum
+        first = minimum + at - at % size
+        return [state.pod(entry[3]) for entry in book.order[first : first + size]]
+
+    def drivers_last(self) -> list[str]:
+        single = {each.name for each in self._pod_sets() if each.max_count == 1}
+        return sorted(self.books, key=lambda name: (name in single, name))
+
+    def _pod_sets(self) -> Iterable[PodSetFacts]:
+        return self.workload.facts.pod_sets if self.workload is not None else ()
+
+    def _minima(self) -> dict[str, int]:
+        """How many pods of each set are no growth."""
+        if not self.admitted:
+            return {}
+        if self.workload is None:
+            return {"": self.group_size}
+        return {each.name: minimum_of(self.workload, each) for each in self._pod_sets()}
+
+    def _keep_units(self, state: State) -> None:
+        """Bring what can be taken back in step with who holds; it costs what has changed."""
+        minima = self._minima()
+        for name, book in self.books.items():
+            self._keep_growth(state, book, minima.get(name, 0))
+        queue, wanted = "", None
+        if self.admitted and any(
+            min(minima.get(n, 0), len(b.order)) or b.reserved for n, b in self.books.items()
+        ):
+            queue = self.workload.queue if self.workload else self._first(state).queue
+            wanted = self._whole_entry(state)
+        if self._whole != (queue, wanted):
+            if self._whole[1] is not None:
+                state.units_of(self._whole[0]).remove(self._whole[1], growth=False)
+            if wanted is not None:
+                state.units_of(queue).add(wanted, growth=False)
+            self._whole = (queue, wanted)
+
+    def _first(self, state: State) -> Pod:
+        return min(
+            (state.pod(e[3]) for b in self.books.values() for e in b.order[:1]), key=lambda pod: pod.key
+        )
+
+    def _whole_entry(self, state: State) -> Entry:
+        if self.workload is not None:
+            return (-self.workload.priority, self.workload.admitted_ms, 0, self.claim_key)
+        pods = [state.pod(entry[3]) for book in self.books.values() for entry in book.order]
+        priority = max(pod.facts.priority for pod in pods)
+        return (-priority, max(pod.admitted_ms for pod in pods), 0, self.claim_key)
+
+    def _keep_growth(self, state: State, book: PodSetBook, minimum: int) -> None:
+        rank = self.workload.priority if self.workload is not None and self.admitted else None
+        if self._ranked != rank:
+            for other in self.books.values():
+                for key in list(other.units):
+                    _drop_unit(state, other, key)
+                other.fresh, other.edge = list(other.order), None
+            self._ranked = rank
+        edge = book.order[minimum] if len(book.order) > minimum else None
+        if edge != book.edge:
+            low, high = sorted(each or _NOBODY for each in (edge, book.edge))
+            between = book.order[bisect_left(book.order, low) : bisect_left(book.order, high)]
+            for entry in between:
+                _drop_unit(state, book, entry[3])
+            book.fresh += between
+            book.edge = edge
+        for entry in book.fresh:
+            if edge is not None and entry >= edge and entry[3] in book.holding and entry[3] not in book.units:
+                pod = state.pod(entry[3])
+                if pod.pool:
+                    unit = entry_of(pod, pod.facts.priority if rank is None else rank)
+                    book.units[pod.key] = (pod.queue, unit)
+                    state.units_of(pod.queue).add(unit, growth=True)
+        book.fresh = []
+
+    # ---- the reservation
+
+    def _reserve(self, state: State) -> None:
+        for book in self.books.values():
+            if book.reserved:
+                state.forest.charge(book.queue, _times(book.cost, book.reserved), -1)
+                book.reserved = 0
+        workload = self.workload
+        if workload is None or not self.admitted or controlled(state, workload):
+            return
+        for pod_set in workload.facts.pod_sets:
+            book = self.book(pod_set.name)
+            size = workload.sizes.get(pod_set.name, {})
+            missing = missing_of(workload, pod_set, len(book.holding))
+            if missing > 0 and self._is_of_use(state, book, size):
+                pool = workload.pools.get(pod_set.name, "")
+                book.queue = workload.queue
+                book.cost = cost_of(workload.cluster, pool, tuple(size.items())) if pool else ()
+                book.reserved = missing
+                state.forest.charge(book.queue, _times(book.cost, missing), 1)
+
+    def _is_of_use(self, state: State, book: PodSetBook, size: Resources) -> bool:
+        """Pods that came larger than they were said to be can't use what is reserved: it would only stand in
+        their way."""
+        return not book.waiting or any(is_within(state.pod(key), size) for key in book.waiting)
+
+    # ---- claims of several pods
+
+    def _claim(self, state: State, key: str, wanted: Claim | None) -> None:
+        """Let nothing else than what is wanted stand in line, or be promised, under a key."""
+        standing = state.forest.claims.get(key)
+        promise = state.promise_for(key)
+        if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
+            break_promise(state, key)
+            promise = None
+        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+            return
+        if standing is not None:
+            state.forest.leave(standing.key)
+        if wanted is not None and promise is None:
+            wanted.shape = state.forest.shape(wanted.shape.parts)
+            state.forest.join(wanted)
+
+    def _wanted_gang(self, state: State) -> Claim | None:
+        if self.admitted:
+            return None
+        workload = self.workload
+        if workload is not None:
+            if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
+                return None
+            # What was suspended lets go of its pods before it comes back.
+            if workload.seq in state.evicting or workload.retry_ms or controlled(state, workload):
+                return None
+            return _gang(
+                self.claim_key,
+                queue=workload.queue,
+                priority=workload.priority,
+                created_ms=workload.in_line_ms,
+                names=(workload.namespace, workload.uid),
+                parts=parts_of(workload),
+            )
+        pods = [state.pod(key) for book in self.books.values() for key in sorted(book.waiting)]
+        pods = [pod for pod in pods if not pod.retry_ms]
+        if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
+            return None
+        return _gang(
+            self.claim_key,
+            queue=pods[0].queue,
+            priority=max(pod.facts.priority for pod in pods),
+            created_ms=min(pod.facts.created_ms for pod in pods),
+            names=(self.key[1], min(pod.uid for pod in pods)),
+            parts=_parts_like(pods),
+        )
+
+    def _replicated(self) -> set[str]:
+        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
+        return {each.name for each in pod_sets if each.replica_size > 1}
+
+    def replica_size(self, pod_set: str) -> int:
+        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
+        return next((each.replica_size for each in pod_sets if each.name == pod_set), 1)
+
+    def replica_key(self, pod_set: str) -> str:
+        return "/".join(("replica", pod_set, *self.key))
+
+    def replica(self, state: State, pod_set: str) -> list[Pod]:
+        """The pods that are admitted together next, once all are there: a replica, or what one lacks that has
+        lost some."""
+        book, size = self.book(pod_set), self.replica_size(pod_set)
+        wanted = size - len(book.holding) % size
+        ready = [pod for pod in map(state.pod, book.waiting) if not pod.retry_ms]
+        ready.sort(key=lambda pod: (pod.facts.created_ms, pod.uid))
+        return ready[:wanted] if len(ready) >= wanted else []
+
+    def _wanted_replica(self, state: State, pod_set: str) -> Claim | None:
+        workload, pods = self.workload, self.replica(state, pod_set)
+        if workload is None or not pods or pods[0].queue not in state.forest.leaves:
+            return None
+        return _gang(
+            self.replica_key(pod_set),
+            queue=pods[0].queue,
+            priority=workload.priority,
+            created_ms=workload.in_line_ms,
+            names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
+            parts=_parts_like(pods),
+        )
+
+
+#: After everybody.
+_NOBODY: Final = (1 << 63, 0, "", "")
+
+
+def _age_of(pod: Pod) -> tuple[int, int, str, str]:
+    return (pod.admitted_ms, pod.seq, pod.uid, pod.key)
+
+
+def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
+    standing = book.units.pop(key, None)
+    if standing is not None:
+        state.units_of(standing[0]).remove(standing[1], growth=True)
+
+
+def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
+    alike: dict[Part, int] = {}
+    for pod in pods:
+        each = part_of(pod)
+        alike[each] = alike.get(each, 0) + 1
+    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
+
+
+def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
+    """Whether a claim still asks for what was taken from others for it: no more, no less, nothing else."""
+    parts = wanted.shape.parts
+    if wanted.line != promise.queue or len(parts) != len(promise.pools):
+        return False
+    sums: dict[Dim, int] = {}
+    for each, pool in zip(parts, promise.pools, strict=True):
+        add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
+    return sorted((*dim, amount) for dim, amount in sums.items()) == sorted(map(tuple, promise.cost))
+
+
+def _asks_the_same(one: Claim, other: Claim) -> bool:
+    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
+
+
+def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
+    minimum = workload.minima.get(pod_set.name, min(pod_set.min_count, pod_set.count))
+    return max(0, minimum - reclaimable(workload, pod_set))
+
+
+def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
+    """For how many pods that are not there something is reserved: the rest of the minimum, or the pods that
+    failed and will be replaced."""
+    kept = 0
+    if pod_set.completions is not None or not succeeded_of(workload, pod_set):
+        unfilled = pod_set.count - reclaimable(workload, pod_set) - holding
+        kept = min(workload.kept.get(pod_set.name, 0), unfilled)
+    granted = workload.granted.get(pod_set.name, 0)
+    return max(min(minimum_of(workload, pod_set), granted) - holding, kept)
+
+
+def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
+    """A pod takes the place of one that failed, if any has."""
+    if left := workload.kept.get(pod_set, 0):
+        workload.kept = {**workload.kept, pod_set: left - 1}
+        state.workloads.put(workload)
+
+
+def is_within(pod: Pod, size: Resources) -> bool:
+    return all(amount <= size.get(resource, 0) for resource, amount in pod.facts.requests.items())
+
+
+def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
+    """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
+    succeeded = succeeded_of(workload, pod_set)
+    completions = pod_set.count if pod_set.completions is None else pod_set.completions
+    return pod_set.count - max(0, min(pod_set.count, completions - succeeded))
+
+
+def succeeded_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """Its own count may be late, and ours begins with a ledger."""
+    return max(pod_set.succeeded, workload.succeeded.get(pod_set.name, 0))
+
+
+def parts_of(workload: Workload) -> tuple[Part, ...]:
+    """What a workload's gang claim asks for."""
+    return tuple(
+        part(workload.cluster, minimum, pod_set.requests, pod_set.node_selector)
+        for pod_set in workload.facts.pod_sets
+        if (minimum := minimum_of(workload, pod_set))
+    )
+
+
+def _gang(
+    key: str,
+    *,
+    queue: str,
+    priority: int,
+    created_ms: int,
+    names: tuple[str | int, ...],
+    parts: tuple[Part, ...],
+) -> Claim:
+    return Claim(
+        key=key,
+        line=queue,
+        priority=priority,
+        created_ms=created_ms,
+        names=names,
+        shape=Shape(parts, -1),
+        gang=True,
+    )
+
+
+def _times(cost: Cost, count: int) -> Cost:
+    return tuple((dim, amount * count) for dim, amount in cost)

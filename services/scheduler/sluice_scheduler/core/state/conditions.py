@@ -1,0 +1,37 @@
+"""Conditions, as every status shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sluice.decisions import Condition
+
+from sluice_scheduler.core.stored.entities import Report
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state.state import State
+
+
+def condition(state: State, kind: str, *, good: bool, problem: str, reason: str = "Problem") -> Condition:
+    """A condition that is `good` while there is no problem, and tells the problem otherwise, and of what kind
+    it is."""
+    return Condition(
+        type=kind,
+        status="True" if good is not bool(problem) else "False",
+        reason=reason if problem else "AsExpected",
+        message=problem,
+        since_ms=state.cell.time_ms,
+    )
+
+
+def since(last: Report | None, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Conditions that stand as they were last told keep the time at which they turned."""
+    turned = {each.type: each for each in last.conditions} if last else {}
+    return tuple(
+        replace(each, since_ms=old.since_ms)
+        if (old := turned.get(each.type)) is not None and old.status == each.status
+        else each
+        for each in conditions
+    )

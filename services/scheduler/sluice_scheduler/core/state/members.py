@@ -1,0 +1,66 @@
+"""What belongs to what: a claim to a workload or pods, and pods to a workload or namespace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state.application import Application
+    from sluice_scheduler.core.state.state import State
+
+
+def application_by_claim(state: State, claim: str) -> Application | None:
+    workload = state.workloads.get(claim)
+    if workload is not None:
+        return state.applications.get(workload.place)
+    kind, _, place = claim.partition("/")
+    if kind == "replica":
+        _, _, place = place.partition("/")
+    elif kind != "group":
+        return None
+    cluster, namespace, name = place.split("/", 2)
+    return state.applications.get((cluster, namespace, name))
+
+
+def workload_of(state: State, claim: str) -> Workload | None:
+    """The workload that a claim is of."""
+    workload = state.workloads.get(claim)
+    pod = state.pods.get(claim)
+    if workload is None and pod is not None and pod.application:
+        return state.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
+    app = application_by_claim(state, claim) if workload is None and pod is None else None
+    return app.workload if app is not None else workload
+
+
+def group_of(state: State, claim: str) -> list[Pod]:
+    """The pods of a pod group, or of a replica, that wait to be admitted together."""
+    app = application_by_claim(state, claim)
+    kind, pod_set, *_ = claim.split("/", 2)
+    if app is not None and kind == "replica":
+        return app.replica(state, pod_set)
+    keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
+    return [pod for pod in map(state.pod, keys) if not pod.retry_ms]
+
+
+def priority_of(state: State, claim: str) -> int:
+    workload = workload_of(state, claim)
+    if workload is not None:
+        return workload.priority
+    pods = [state.pod(claim)] if claim in state.pods else group_of(state, claim)
+    return max((pod.facts.priority for pod in pods), default=0)
+
+
+def members_of(state: State, workload: Workload) -> list[str]:
+    """The keys of its pods that hold or wait."""
+    app = state.applications.get(workload.place)
+    books = app.books.values() if app else ()
+    return sorted(key for book in books for key in (*book.holding, *book.waiting))
+
+
+def holding_of(state: State, workload: Workload) -> list[Pod]:
+    """Its pods that hold and are not being taken back."""
+    app = state.applications.get(workload.place)
+    books = app.books.values() if app else ()
+    return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]

@@ -1,0 +1,490 @@
+"""All that `step` reads and writes: the entities of one cell, and what is derived from them.
+
+Entities are committed to the ledger as they change. The forest and the applications are not: they are
+recomputed from the entities by `State.derive`, so they can never disagree with what was committed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from sluice.decisions import Admit, Decision
+from sluice.events import CellConfig
+from sluice.values import answering_cell
+
+from sluice_scheduler.core.fairness.claims import Kind, Spot, pod_cost
+from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.places import Places
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.tree import QueueNode, build_tree, cell_problem
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.kinship import Kinship
+from sluice_scheduler.core.state.members import application_by_claim
+from sluice_scheduler.core.state.offers import offer
+from sluice_scheduler.core.state.promises import break_promise, enter_promise
+from sluice_scheduler.core.state.turns import keep_room
+from sluice_scheduler.core.state.units import Units, entry_of
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import (
+    Cell,
+    Cluster,
+    Deserved,
+    Entity,
+    Namespace,
+    Pool,
+    Promise,
+    Queue,
+)
+from sluice_scheduler.core.stored.tables import Tables
+
+#: Rises whenever equal events could give other decisions than before.
+CORE_VERSION: Final = 9
+
+D = TypeVar("D", bound=Decision)
+
+
+class State(Tables):
+    def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
+        super().__init__(entities)
+        self.policies = policies
+        self.decided: list[Decision] = []
+        #: Something happened since the last pass that a pass could act upon.
+        self.pass_due = True
+        #: Something that a status shows may have changed.
+        self.report_due = True
+        #: What branches have used in the past may be another part of what there is.
+        self.past_due = True
+        self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
+        self.workload_by_title = {w.place: w for w in self.workloads}
+        self.derive()
+
+    def clear(self) -> None:
+        """Forget everything, as at the beginning of a ledger."""
+        super().clear()
+        self.namespace_by_name = {}
+        self.workload_by_title = {}
+
+    # ---- the cell
+
+    @property
+    def cell(self) -> Cell:
+        cell = self.cells.get(Cell.kind)
+        assert cell is not None, "no event is read before REBUILD"
+        return cell
+
+    @property
+    def begun(self) -> bool:
+        return self.cells.get(Cell.kind) is not None
+
+    @property
+    def config(self) -> CellConfig:
+        return self.cell.config
+
+    @property
+    def now_ms(self) -> int:
+        return self.cell.time_ms
+
+    @property
+    def home(self) -> str:
+        """The cluster whose Queues and ResourcePools rule the cell."""
+        return self.config.clusters[0]
+
+    @property
+    def own_pools(self) -> list[Pool]:
+        """The cell's ResourcePools, by name."""
+        if not self.begun:
+            return []
+        pools = (pool for pool in self.pools if pool.cluster == self.home)
+        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
+        return sorted(ours, key=lambda pool: pool.name)
+
+    def problem_of(self, pool: Pool) -> str:
+        """Why a ResourcePool can't be used."""
+        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
+
+    def configure(self, config: CellConfig) -> None:
+        cell = self.cell
+        cell.config = config
+        self.cells.put(cell)
+        self.derive()
+
+    def new_grounds(self) -> None:
+        """Capacity was added or a queue edited: who lost pods may push others out again."""
+        cell = self.cell
+        cell.grounds += 1
+        self.cells.put(cell)
+
+    def advance_time(self, time_ms: int) -> None:
+        """A cell's time is the largest seen."""
+        cell = self.cell
+        cell.time_ms = max(time_ms, cell.time_ms)
+        self.cells.put(cell)
+
+    def leave_unfinished(self, what: str) -> None:
+        """Say what the last pass has left to the next records."""
+        cell = self.cell
+        if cell.unfinished != what:
+            cell.unfinished = what
+            self.cells.put(cell)
+
+    def is_live(self, cluster: str) -> bool:
+        found = self.clusters.get(f"{Cluster.kind}/{cluster}")
+        return found is not None and found.live
+
+    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
+        """The only way to have an effect on the world: the next decision in the cell's order."""
+        cell = self.cell
+        decision = make(
+            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
+        )
+        cell.next_seq += 1
+        self.changes[Cell.kind] = cell
+        self.decided.append(decision)
+        return decision
+
+    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
+        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
+        return self.decide(make, cluster=account.cluster, **named)
+
+    def take_decisions(self) -> list[Decision]:
+        decided, self.decided = self.decided, []
+        return decided
+
+    # ---- what stands under a key or name
+
+    def pod(self, key: str) -> Pod:
+        found = self.pods.get(key)
+        assert found is not None, f"{key} is in a book or line, but has no account"
+        return found
+
+    def namespace_of(self, cluster: str, name: str) -> Namespace | None:
+        return self.namespace_by_name.get((cluster, name))
+
+    def promise_for(self, claim: str) -> Promise | None:
+        return self.promises.get(f"{Promise.kind}/{claim}")
+
+    def application_of_claim(self, claim: str) -> Application:
+        app = application_by_claim(self, claim)
+        assert app is not None, f"{claim} is a unit, but no application"
+        return app
+
+    # ---- accounts: a pod waits in one line, or holds of one pool, or neither
+
+    @contextmanager
+    def changing(self, pod: Pod) -> Iterator[None]:
+        """Change an account: it leaves books and lines as it was, and enters them as it is."""
+        self.withdraw(pod)
+        yield
+        self.pods.put(pod)
+        self.enter(pod)
+
+    def enter(self, pod: Pod) -> None:
+        """Bring a pod's account into the books and lines, as its phase says."""
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.application else None
+        if app is not None:
+            app.enter(pod)
+            self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self.evicting.setdefault(pod.evicting, set()).add(key)
+        if pod.holds:
+            if pod.bypassed:
+                self.bypassed.add(key)
+            if pod.phase == "Assumed":
+                self.assumed[pod.seq] = key
+            self.holders[pod.queue].add(key)
+            if pod.pool:
+                self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+                if app is None and not pod.evicting:
+                    self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
+            if pod.retry_ms:
+                self.retries[key] = pod.retry_ms
+        elif pod.phase == "Waiting":
+            self._await(pod, app)
+
+    def _await(self, pod: Pod, app: Application | None) -> None:
+        if pod.problem:
+            self.misdirected.add(pod.key)
+        elif not pod.waits:
+            return
+        elif pod.retry_ms:
+            self.retries[pod.key] = pod.retry_ms
+        elif app is None or app.offered:
+            offer(self, pod)
+
+    def withdraw(self, pod: Pod) -> None:
+        """The opposite of `enter`: call it before changing anything of the account."""
+        self.report_due = self.pass_due = True
+        key = pod.key
+        app = self.application_of(pod) if pod.application else None
+        if app is not None:
+            app.leave(pod, self)
+            self.unsettled[app.key] = app
+        if pod.evicting and pod.phase != "Withdrawn":
+            self._forget_eviction(pod)
+        self.retries.pop(key, None)
+        if pod.holds:
+            self.bypassed.discard(key)
+            self.assumed.pop(pod.seq, None)
+            self.holders[pod.queue].discard(key)
+            if pod.pool:
+                self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
+                if app is None and not pod.evicting:
+                    self.units_of(pod.queue).remove(entry_of(pod, pod.facts.priority), growth=True)
+        else:
+            self.forest.leave(key)
+            self.misdirected.discard(key)
+            if len(self.promises):
+                break_promise(self, key)
+
+    def _forget_eviction(self, pod: Pod) -> None:
+        leaving = self.evicting[pod.evicting]
+        leaving.discard(pod.key)
+        if not leaving:
+            del self.evicting[pod.evicting]
+
+    def assume(self, pod: Pod, decision: Admit, spot: Spot | None = None) -> None:
+        """Count a waiting pod as admitted from this moment on, as was decided.
+
+        The same as `changing` it, without what can't concern a pod that belongs to no application: this is
+        what an admission costs.
+        """
+        if pod.application:
+            with self.changing(pod):
+                self._admit(pod, decision)
+            return
+        self._admit(pod, decision)
+        key = self.pods.put(pod)
+        self.report_due = self.pass_due = True
+        if self.retries:
+            self.retries.pop(key, None)
+        if len(self.promises):
+            break_promise(self, key)
+        self.assumed[decision.seq] = key
+        self.holders[pod.queue].add(key)
+        if spot is not None:
+            self.forest.admit(key, spot)
+        else:
+            self.forest.leave(key)
+            self.forest.charge(pod.queue, pod_cost(pod), 1)
+        self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
+
+    @staticmethod
+    def _admit(pod: Pod, decision: Admit) -> None:
+        pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
+        pod.admitted_ms = decision.time_ms
+
+    def replace_pod(self, before: Pod, after: Pod) -> None:
+        """Put a later view of an account in the place of one that stands the same in books and lines."""
+        if after.phase != "Assumed":
+            self.assumed.pop(before.seq, None)
+        self.pods.put(after)
+
+    def units_of(self, queue: str) -> Units:
+        units = self.units.get(queue)
+        if units is None:
+            units = self.units[queue] = Units()
+        return units
+
+    def capacity_changed(self) -> None:
+        self.forest.capacity_changed()
+        self.pass_due = self.report_due = self.past_due = True
+
+    # ---- applications: several pods that are admitted together, or belong to one workload
+
+    def application_of(self, pod: Pod) -> Application | None:
+        if not pod.application:
+            return None
+        return self._application((pod.cluster, pod.namespace, pod.application))
+
+    def _application(self, place: tuple[str, str, str]) -> Application:
+        app = self.applications.get(place)
+        if app is None:
+            app = self.applications[place] = Application(place)
+        if app.workload is None:
+            app.workload = self.workload_by_title.get(place)
+        return app
+
+    def touch(self, workload: Workload) -> None:
+        """Something of a workload's own account has changed."""
+        place = workload.place
+        app = self._application(place)
+        app.workload = self.workload_by_title.get(place)
+        self.unsettled[app.key] = app
+        self.unheeded[workload.key] = None
+        self.pass_due = self.report_due = True
+
+    def forget_workload(self, workload: Workload) -> None:
+        """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
+        place = workload.place
+        self.forest.leave(workload.key)
+        if self.workload_by_title.get(place) is workload:  # and no later one of the same name
+            del self.workload_by_title[place]
+        app = self.applications.get(place)
+        if app is not None and app.workload is workload:
+            app.workload = None
+            self.unsettled[app.key] = app
+        self.pass_due = self.report_due = True
+
+    def settle_applications(self) -> None:
+        """Bring reservations, units and gang claims in step with accounts."""
+        while self.unsettled:
+            unsettled = dict(self.unsettled)
+            self.unsettled.clear()
+            for key in sorted(unsettled):
+                self.settle_application(unsettled[key])
+
+    def settle_application(self, app: Application) -> None:
+        key = app.key
+        self.unsettled.pop(key, None)
+        app.settle(self)
+        self.due[key] = app
+        if app.admitted and app.gang is not None:
+            self.gangs[key] = None
+        if app.workload is not None:
+            self.untold[app.workload.key] = None
+        if app.free:
+            self.free[key] = app
+
+    # ---- what is derived
+
+    def derive(self) -> None:
+        """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
+        self.places = self._find_places()
+        self.tree: dict[str, QueueNode] = {}
+        #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
+        self.bound: dict[str, tuple[str, str]] = {}
+        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if self._any_names_queue(n)}
+        #: Kinds of rules that have changed and were not followed yet.
+        self.edited: set[str] = {Queue.kind, Pool.kind}
+        self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
+        self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
+        self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
+        self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
+        self.evicting: dict[int, set[str]] = {}  # the decision that evicts pods → their keys
+        self.releasing: dict[int, str] = {}  # the last decision about a workload's release → its key
+        self.kinship = Kinship((*self.workloads, *self.pods))
+        #: Applications that may run without having been admitted, and those whose status may have changed.
+        self.unheeded: dict[str, None] = {}
+        self.untold: dict[str, None] = {}
+        #: Applications that are being suspended, and those in which executors have failed.
+        self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
+        #: Those whose minimum must run by some time: applications, and pod groups by their first name.
+        self.gangs: dict[tuple[str, str, str], None] = {}
+        self.making: dict[int, str] = {  # the decision to make a pod → the job's key
+            seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
+        }
+        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
+        #: Those of which their status alone says whether they are admitted.
+        self.promptly: dict[str, None] = {}
+        self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
+        #: Promises by what they are promised, each in its order.
+        self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
+        self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
+        self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
+        self.applications: dict[tuple[str, str, str], Application] = {}
+        self.unsettled: dict[tuple[str, str, str], Application] = {}
+        #: Applications that may have pods to open against a reservation, and those that wait for nothing.
+        self.due: dict[tuple[str, str, str], Application] = {}
+        self.free: dict[tuple[str, str, str], Application] = {}
+        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
+        self.pauses: dict[str, int] = {}  # the same of workloads
+        self.pass_due = self.report_due = self.past_due = True
+        if not self.begun:
+            return
+        self.tree = self._build_tree()
+        self.forest = Forest(
+            self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
+        )
+        for promise in sorted(self.promises, key=lambda promise: promise.seq):
+            enter_promise(self, promise)
+        for workload in self.workloads:
+            if workload.seq:
+                self.releasing[workload.seq] = workload.key
+            if workload.retry_ms:
+                self.pauses[workload.key] = workload.retry_ms
+            self.touch(workload)
+        for pod in self.pods:
+            self.enter(pod)
+        self.settle_applications()
+        self.recall_deserved()
+        self._keep_rooms()
+
+    def _any_names_queue(self, namespace: Namespace) -> bool:
+        where = (namespace.cluster, namespace.name)
+        accounts: tuple[Workload | Pod, ...] = (
+            *self.workloads.in_namespace(*where),
+            *self.pods.in_namespace(*where),
+        )
+        return any(account.facts.queue for account in accounts)
+
+    def change_queues(self) -> None:
+        """Queues were edited: the branches take their new shape, and keep what they hold."""
+        tree = self._build_tree()
+        came = tree.keys() - self.forest.leaves.keys()
+        queues_held = {promise.queue for promise in self.promises} | {
+            book.queue for app in self.applications.values() for book in app.books.values() if book.reserved
+        }
+        if any(self.holders.get(name) or name in queues_held for name in came):
+            self.derive()  # what they hold was nobody's until now
+            return
+        self.tree = tree
+        self.forest.grow(tree, self.policies)
+        self.recall_deserved()
+        self._keep_rooms()
+        for app in self.applications.values():
+            if app.waits_for_queue:
+                self.unsettled[app.key] = app
+        self.pass_due = self.report_due = self.past_due = True
+
+    def change_pools(self) -> None:
+        """Pools were edited: nodes may belong to others now, and pods to other supplies."""
+        before, self.places = self.places, self._find_places()
+        named = before.supplies.keys() | {pod.pool for pod in self.pods if pod.holds}
+        if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
+            self.derive()
+            return
+        self.forest.pools_changed(self.places)
+        self.pass_due = self.report_due = self.past_due = True
+
+    def _find_places(self) -> Places:
+        places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        for node in self.nodes:
+            places.add(node)
+        for held in self.unmanaged:
+            places.hold(held, 1)
+        return places
+
+    def _build_tree(self) -> dict[str, QueueNode]:
+        queues = (queue for queue in self.queues if queue.cluster == self.home)
+        return build_tree(queues, self.config.cell, self.config.all_cells)
+
+    def _keep_rooms(self) -> None:
+        self.forest.settle()
+        for turn in self.turns:
+            keep_room(self, turn)
+
+    def recall_deserved(self) -> None:
+        """Tell the branches what they deserve, as it was worked out last."""
+        known = self.deserved.get(Deserved.kind)
+        amounts = known.amounts if known is not None else {}
+        names = {branch: deserved_name(branch) for branch in self.forest.all_branches()}
+        self.forest.set_deserved({branch: _by_kind(amounts.get(name, {})) for branch, name in names.items()})
+
+
+def _by_kind(amounts: Mapping[str, int]) -> dict[Kind, int]:
+    found: dict[Kind, int] = {}
+    for name, amount in amounts.items():
+        supply, _, resource = name.partition("/")
+        found[(supply, resource)] = amount
+    return found
+
+
+def deserved_name(branch: Any) -> str:
+    """Under which what a branch deserves is stored."""
+    return f"{branch.name}/" if branch.is_implicit else str(branch.name)

@@ -1,0 +1,165 @@
+"""Units: what can be taken back, kept in order for each queue.
+
+A *unit* is pods that can only be taken back together: one pod of growth (or one replica), or a whole gang.
+Growth goes before gangs, lower priority before higher, newest before oldest. Each queue has two lists, its
+growth and its gangs, in the order in which they are protected: who goes first stands last, where lists are
+cheap to change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.stored.accounts import Pod
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state.application import Application
+    from sluice_scheduler.core.state.state import State
+
+#: Lowest priority last, then the newest last; and the key of a pod, or of an application's claim.
+Entry: TypeAlias = tuple[int, int, int, str]
+
+
+class Units:
+    """What one queue's pods can be taken back as."""
+
+    __slots__ = ("_none_before_ms", "gangs", "growth")
+
+    def __init__(self) -> None:
+        self.growth: list[Entry] = []
+        self.gangs: list[Entry] = []
+        self._none_before_ms = 0  # no unit was admitted earlier
+
+    def any_from(self, time_ms: int) -> bool:
+        """Whether any unit was admitted then or earlier. What comes later is younger, so a bound stays one."""
+        if time_ms < self._none_before_ms:
+            return False
+        if any(entry[1] <= time_ms for entry in chain(self.growth, self.gangs)):
+            return True
+        self._none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
+        return False
+
+    def add(self, entry: Entry, *, growth: bool) -> None:
+        self._none_before_ms = min(self._none_before_ms, entry[1])
+        insort(self.growth if growth else self.gangs, entry)
+
+    def remove(self, entry: Entry, *, growth: bool) -> None:
+        entries = self.growth if growth else self.gangs
+        at = bisect_left(entries, entry)
+        assert entries[at] == entry, f"{entry} is not among its queue's units"
+        del entries[at]
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Pods that go together, with what is reserved for others of their gang."""
+
+    leaf: Branch
+    pods: list[Pod]
+    cost: Cost
+    priority: int
+    admitted_ms: int
+    application: Application | None = None
+    growth: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """A gang that goes whole, or not at all."""
+        return not self.growth
+
+    @property
+    def pauses(self) -> bool:
+        """Whether a pod of it could not be evicted just now."""
+        return any(pod.retry_ms for pod in self.pods)
+
+    def is_ripe(self, now_ms: int) -> bool:
+        """Whether all its pods have run for as long as their queue wants."""
+        queue = self.leaf.queue
+        minimum_ms = queue.facts.minimum_run_ms if queue else 0
+        return not minimum_ms or all(now_ms - pod.admitted_ms >= minimum_ms for pod in self.pods)
+
+    def work_ms(self, now_ms: int) -> int:
+        """The running time of its pods that is lost if they go now."""
+        return sum(
+            now_ms - max(pod.admitted_ms, pod.facts.saved_ms) for pod in self.pods if pod.phase == "Holding"
+        )
+
+
+def entry_of(pod: Pod, priority: int) -> Entry:
+    return (-priority, pod.admitted_ms, pod.seq, pod.key)
+
+
+def in_victims_order(
+    state: State, leaf: Branch, *, growth: bool = True, gangs: bool = True
+) -> Iterator[Unit]:
+    """A queue's units, who goes first first. Those that can't be evicted just now are left out."""
+    units = state.units.get(leaf.name)
+    if units is None:
+        return
+    entries = chain(reversed(units.growth) if growth else (), reversed(units.gangs) if gangs else ())
+    yield from _made(state, leaf, entries)
+
+
+def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
+    units = state.units.get(leaf.name)
+    if units is not None:
+        yield from _made(state, leaf, chain(units.gangs, units.growth), pausing=True)
+
+
+def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
+    seen: set[str] = set()  # pods of replicas that had their turn
+    for entry in entries:
+        unit = _unit(state, leaf, entry[3])
+        if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
+            continue
+        if len(unit.pods) > 1 and unit.growth:
+            if entry[3] in seen:
+                continue
+            seen.update(pod.key for pod in unit.pods)
+        if pausing or not unit.pauses:
+            yield unit
+
+
+def _unit(state: State, leaf: Branch, key: str) -> Unit:
+    pod = state.pods.get(key)
+    if pod is None:
+        return whole_of(state, leaf, state.application_of_claim(key))
+    app = state.application_of(pod) if pod.application else None
+    if app is None or not app.admitted:
+        return Unit(leaf, [pod], pod_cost(pod), pod.facts.priority, pod.admitted_ms)
+    replica = app.replica_of(state, pod)
+    priority = app.workload.priority if app.workload is not None else pod.facts.priority
+    return Unit(leaf, replica, total_cost(replica), priority, replica[-1].admitted_ms, app)
+
+
+def whole_of(state: State, leaf: Branch, app: Application) -> Unit:
+    """All that an application holds, as one unit: a driver or head, of which there can be only one, goes after
+    those that need it."""
+    pods: list[Pod] = []
+    costs: list[Cost] = []
+    for name in app.drivers_last():
+        book = app.books[name]
+        pods += [state.pod(entry[3]) for entry in book.order]
+        costs += [book.cost] * book.reserved
+    workload = app.workload
+    priority = workload.priority if workload else max((pod.facts.priority for pod in pods), default=0)
+    admitted_ms = workload.admitted_ms if workload else max((pod.admitted_ms for pod in pods), default=0)
+    cost = _total([*map(pod_cost, pods), *costs])
+    return Unit(leaf, pods, cost, priority, admitted_ms, app, growth=False)
+
+
+def total_cost(pods: list[Pod]) -> Cost:
+    return pod_cost(pods[0]) if len(pods) == 1 else _total(map(pod_cost, pods))
+
+
+def _total(costs: Iterable[Cost]) -> Cost:
+    total: dict[Dim, int] = {}
+    add(total, chain.from_iterable(costs))
+    return tuple(total.items())

@@ -1,0 +1,301 @@
+"""Entities: what the ledger stores, each under a key of its own such as `node/<cluster>/<uid>`.
+
+Those of pods and workloads, the accounts, are in accounts.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from sluice.decisions import Condition
+from sluice.events import (
+    CellConfig,
+    NodeFacts,
+    ObjectEvent,
+    PoolFacts,
+    QueueFacts,
+)
+from sluice.values import Resources
+
+
+@dataclass(slots=True, kw_only=True)
+class Entity:
+    """Something that the ledger stores."""
+
+    kind: ClassVar[str]
+
+    @property
+    def key(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(slots=True, kw_only=True)
+class TrackedObject(Entity):
+    """A Kubernetes object as last seen."""
+
+    cluster: str
+    uid: str
+    name: str
+    namespace: str = ""
+    resource_version: int
+    sync: str = ""  # the last re-list that it was seen in
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.uid}"
+
+    @property
+    def listed_as(self) -> str:
+        """What a SYNC calls this kind."""
+        return self.kind
+
+
+def identity(event: ObjectEvent, sync: str) -> dict[str, Any]:
+    """What every tracked object is made with."""
+    return {
+        "cluster": event.cluster,
+        "uid": event.uid,
+        "name": event.name,
+        "namespace": event.namespace,
+        "resource_version": event.resource_version,
+        "sync": sync,
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Promise(Entity):
+    """A claim that was granted what its victims are about to leave."""
+
+    kind: ClassVar[str] = "promise"
+    claim: str  # the key of the pod or workload
+    seq: int  # of its last eviction: promises are kept in this order
+    queue: str
+    pools: tuple[str, ...]  # of each part of the claim
+    cost: tuple[tuple[str, str, str, int], ...]  # cluster, pool, resource, amount
+    until_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.claim}"
+
+
+@dataclass(slots=True, kw_only=True)
+class History(Entity):
+    """What a queue has used, weighed by how long ago: only policies that look back keep one."""
+
+    kind: ClassVar[str] = "history"
+    queue: str
+    time_ms: int
+    used: dict[str, int]  # `cluster/pool/resource` → decayed amount
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Deserved(Entity):
+    """What each branch deserves, as it was worked out last: decisions go by it until the next time."""
+
+    kind: ClassVar[str] = "deserved"
+    #: By queue (an inner queue's own pods stand under its name and a slash) and `supply/resource`, in parts of a
+    #: unit.
+    amounts: dict[str, dict[str, int]]
+
+    @property
+    def key(self) -> str:
+        return self.kind
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn(Entity):
+    """A claim whose turn has come and that did not fit. After its patience room is kept for it."""
+
+    kind: ClassVar[str] = "turn"
+    claim: str
+    since_ms: int
+    pools: tuple[str, ...] = ()  # where room is kept for it; empty: nowhere yet
+    cost: tuple[tuple[str, str, str, int], ...] = ()  # cluster, pool, resource, amount
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.claim}"
+
+
+@dataclass(slots=True, kw_only=True)
+class LostWork(Entity):
+    """How much running time was taken from a queue: in all, and by minute in the last hour."""
+
+    kind: ClassVar[str] = "lostwork"
+    queue: str
+    total_ms: int = 0
+    recent: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+    def add(self, now_ms: int, work_ms: int) -> None:
+        minute = now_ms // 60_000
+        self.recent = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
+        self.recent[str(minute)] = self.recent.get(str(minute), 0) + work_ms
+        self.total_ms += work_ms
+
+    def last_hour_ms(self, now_ms: int) -> int:
+        minute = now_ms // 60_000
+        return sum(lost for at, lost in self.recent.items() if int(at) > minute - 60)
+
+
+#: Over so many minutes a queue's drain is measured.
+DRAIN_MINUTES: Final = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class Drain(Entity):
+    """How fast pods of a queue have ended lately, by minute of the cell's time."""
+
+    kind: ClassVar[str] = "drain"
+    queue: str
+    since_ms: int = 0  # the end from which the others are counted
+    ends: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+    def count(self, now_ms: int) -> None:
+        minute = now_ms // 60_000
+        self.ends = {at: ends for at, ends in self.ends.items() if int(at) > minute - DRAIN_MINUTES}
+        if self.ends:
+            self.ends[str(minute)] = self.ends.get(str(minute), 0) + 1
+        else:
+            self.since_ms, self.ends = now_ms, {str(minute): 0}
+
+    def pace(self, now_ms: int) -> tuple[int, int]:
+        """So many ends in so many milliseconds."""
+        first = now_ms // 60_000 - DRAIN_MINUTES + 1
+        ends = sum(ends for at, ends in self.ends.items() if int(at) >= first)
+        return ends, now_ms - max(self.since_ms, first * 60_000)
+
+
+@dataclass(slots=True, kw_only=True)
+class Node(TrackedObject):
+    kind: ClassVar[str] = "node"
+    facts: NodeFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Namespace(TrackedObject):
+    kind: ClassVar[str] = "namespace"
+    managed: bool
+    queue: str
+    labels: dict[str, str]
+    labelling: str = ""  # the binding that a decision under way writes
+    labelling_seq: int = 0
+    noticed: str = ""  # the problem that was last told
+
+
+@dataclass(slots=True, kw_only=True)
+class PriorityClass(TrackedObject):
+    kind: ClassVar[str] = "priorityclass"
+    value: int
+    global_default: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Queue(TrackedObject):
+    kind: ClassVar[str] = "queue"
+    facts: QueueFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Pool(TrackedObject):
+    kind: ClassVar[str] = "resourcepool"
+    facts: PoolFacts
+
+
+@dataclass(slots=True, kw_only=True)
+class Unmanaged(Entity):
+    """What pods outside Sluice's hands hold of one cluster's pool."""
+
+    kind: ClassVar[str] = "unmanaged"
+    cluster: str
+    pool: str
+    pods: int
+    requests: Resources
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.pool}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tombstone(Entity):
+    """A deleted object, until the next SYNC of its kind ends: late news of it must not bring it back."""
+
+    kind: ClassVar[str] = "tombstone"
+    cluster: str
+    object_kind: str
+    uid: str
+    resource_version: int
+    time_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.cluster}/{self.object_kind}/{self.uid}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster(Entity):
+    """How far a cluster's part of a rebuild has come, and which re-lists are under way."""
+
+    kind: ClassVar[str] = "cluster"
+    name: str
+    fence: int  # seq of its FENCE
+    resync: int = 0  # seq of its RESYNC; 0 until the fence was answered
+    synced: tuple[str, ...] = ()  # kinds whose requested SYNC has ended
+    open_syncs: dict[str, str] = field(default_factory=dict)  # kind → id of the SYNC that has begun
+    live: bool = False  # decisions may be made about it
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Report(Entity):
+    """The last status written for an object, to write only what has changed."""
+
+    kind: ClassVar[str] = "report"
+    about: str  # `queue/<name>`, `resourcepool/<name>`, or the key of a workload
+    seq: int
+    figures: dict[str, Any]
+    conditions: tuple[Condition, ...]
+    retry: bool = False  # the write failed
+
+    def says(self, figures: dict[str, Any], conditions: tuple[Condition, ...]) -> bool:
+        """Whether a status stands as it was last written: then it is not written again."""
+        return not self.retry and self.figures == figures and self.conditions == conditions
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.about}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cell(Entity):
+    """The cell itself."""
+
+    kind: ClassVar[str] = "cell"
+    config: CellConfig
+    next_seq: int
+    time_ms: int = 0
+    rules_due: bool = False  # Queues or pools have changed, and what hangs on them was not redone yet
+    grounds: int = 0  # rises when capacity was added or a queue edited: who lost pods may try again
+    #: What the last pass left to be done beyond its budget: "" (nothing), "serve" or "reclaim".
+    unfinished: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.kind

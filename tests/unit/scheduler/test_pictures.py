@@ -1,0 +1,135 @@
+"""What `--plot` draws: panels of the queues that were contended most, in units of time that people use."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sluice_scheduler.simulator.plot import PANELS_MAX, draw_queues, plot_queues, unit_of
+from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.samples import (
+    Interval,
+    Portion,
+    Sample,
+    contended_times,
+    most_contended,
+    play,
+)
+from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
+
+HOUR_MS = 3_600_000
+
+
+def sample(at_ms: int, *, contended: bool = False, **held: float | tuple[float, float, float]) -> Sample:
+    portions = {
+        queue: Portion(held=figures)
+        if isinstance(figures, float)
+        else Portion(held=figures[0], deserved=figures[1], asked=figures[2])
+        for queue, figures in held.items()
+    }
+    return Sample(at_ms=at_ms, contended=contended, portions=portions)
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "unit"),
+    [
+        (0, "seconds"),
+        (90_000, "seconds"),
+        (10 * 60_000, "minutes"),
+        (5 * HOUR_MS, "hours"),
+        (150 * 24 * HOUR_MS, "days"),
+    ],
+)
+def test_time_is_told_in_a_unit_that_fits(span_ms: int, unit: str) -> None:
+    assert unit_of(span_ms).name == unit
+
+
+def test_contended_times_that_touch_are_one() -> None:
+    samples = [
+        sample(0),
+        sample(10, contended=True),
+        sample(20, contended=True),
+        sample(30),
+        sample(40, contended=True),
+        sample(50),
+    ]
+    assert contended_times(samples) == [Interval(10, 30), Interval(40, 50)]
+
+
+def test_who_lacks_most_while_pods_wait_is_contended_most() -> None:
+    samples = [
+        sample(0, rich=(0.9, 0.3, 0.9), modest=(0.1, 0.5, 0.1), poor=(0.1, 0.3, 0.9), late=(0.0, 0.5, 0.5)),
+        sample(10, contended=True, rich=(0.9, 0.3, 0.9), modest=(0.1, 0.5, 0.1), poor=(0.1, 0.3, 0.9)),
+        sample(20),
+    ]
+    assert most_contended(samples, 1) == ["poor"], "who asks for less, or holds more, lacks nothing"
+    assert most_contended(samples, 2) == ["rich", "poor"], "then who holds most; in their order"
+    assert most_contended([sample(0, contended=True, a=0.1, b=0.2), sample(1, a=0.1, b=0.2)], 1) == ["b"]
+
+
+def drawn_lines(axes: Any) -> list[str]:
+    return [line.get_color() for line in axes.lines]
+
+
+def test_a_panel_a_queue_with_what_is_known_of_it(tmp_path: Path) -> None:
+    """Of `a` nobody knows what it deserved or asked for, and of `b` only sometimes."""
+    samples = [
+        sample(0, a=0.5, b=(0.2, 0.3, 4.0)),
+        sample(2 * HOUR_MS, contended=True, a=0.7, b=0.1),
+        sample(5 * HOUR_MS, a=0.0, b=(0.3, 0.3, 0.3)),
+    ]
+    figure = draw_queues(samples)
+    a, b = figure.axes
+    assert (a.get_title(loc="left"), b.get_title(loc="left"), b.get_xlabel()) == ("a", "b", "hours")
+    assert (drawn_lines(a), drawn_lines(b)) == ([], ["black", "tab:red"])
+    assert max(y for y in b.lines[1].get_ydata() if not isnan(y)) < b.get_ylim()[1], "along the edge"
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "held",
+        "deserved",
+        "asked for",
+        "some pod waits",
+    ]
+    plot_queues(samples, tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ScenarioError, match="no-such-folder"):
+        plot_queues(samples, tmp_path / "no-such-folder" / "out.png")
+
+
+def test_queues_without_a_panel_are_named() -> None:
+    held: dict[str, Any] = {f"q{number}": number / 100 for number in range(PANELS_MAX + 30)}
+    figure = draw_queues([sample(0, contended=True, **held), sample(10, **held)])
+    assert len(figure.axes) == PANELS_MAX
+    told = figure.get_supxlabel().replace("\n", " ")
+    assert told.startswith("contended less, and not drawn: q0, q1, ")
+    assert told.endswith("q19 and 10 more")
+
+
+def scenario(**more: object) -> Scenario:
+    pod_set = {"name": "main", "count": 1, "requests": {"cpu": "1"}}
+    job = {"name": "w", "queue": "a", "repeat": 2, "podSets": [pod_set], "runtime": "10s"}
+    return Scenario.model_validate(
+        {
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Scenario",
+            "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "1"}}],
+            "queues": [{"name": "team"}, {"name": "a", "parent": "team"}],
+            "events": [{"at": "5s", "submit": job}],
+        }
+        | more
+    )
+
+
+def test_a_simulation_remembers_when_pods_waited() -> None:
+    simulation, samples = play(scenario(until="60s"))
+    assert [(each.at_ms, each.contended, each.portions["a"].held) for each in samples] == [
+        (0, False, 0.0),
+        (5_000, True, 1.0),
+        (15_000, False, 1.0),
+        (25_000, False, 0.0),
+        (60_000, False, 0.0),
+    ]
+    assert samples[0].portions.keys() == {"a"}, "leaves only"
+    assert simulation.result.contended_ms == 10_000
+    assert simulation.result.lines == Simulation(scenario(until="60s")).run().lines
