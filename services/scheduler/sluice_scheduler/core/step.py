@@ -51,7 +51,8 @@ def step(state: State, event: Event) -> list[Decision]:
         if not event.more and (state.pass_due or state.cell.unfinished):
             state.pass_due = False
             schedule(state, ticks=isinstance(event, TickEvent))
-            show_release(state)
+            if state.tells:
+                show_release(state)
     return state.take_decisions()
 
 
@@ -64,7 +65,8 @@ def _react(state: State, event: Event) -> None:
         case TickEvent():
             state.settle_applications()
             work_out_deserved(state)
-            report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
+            if state.tells:
+                report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
             offer_retries(state)
             level_old_graves(state)
             end_silent(state)

@@ -173,7 +173,7 @@ class _Sweep:
         rise = level - self._level
         found: tuple[float, Kind] | None = None
         for kind, speed in self._speed.items():
-            if speed > 0 and speed * rise > self._left[kind] * (1 + _NOTHING):
+            if kind not in self._gone and speed > 0 and speed * rise > self._left[kind] * (1 + _NOTHING):
                 at = self._level + max(0.0, self._left[kind]) / speed
                 if found is None or (at, kind) < found:
                     found = (at, kind)
@@ -263,7 +263,8 @@ class _Sweep:
         self._gone.add(kind)
         self._left[kind] = 0.0
         for number, sibling in enumerate(self._siblings):
-            if not any(flow.done < _WHOLE and kind in flow.total for flow in sibling.flows):
+            moves = number in self._moving and kind in sibling.stretches[sibling.at].amounts
+            if not moves and not any(flow.done < _WHOLE and kind in flow.total for flow in sibling.flows):
                 continue
             if number in self._moving:
                 self._halt(number)
@@ -271,6 +272,7 @@ class _Sweep:
             if sibling.stretches:
                 start = max(self._level, sibling.stretches[0].start)
                 heapq.heappush(self._events, (start, number, sibling.generation))
+        self._speed[kind] = 0.0  # what rounding has left
 
 
 def _add(target: Amounts, amounts: Mapping[Kind, float], times: float = 1.0) -> None:

@@ -18,7 +18,7 @@ from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.passes.turns import forget_turns, reserved_that_fits, take_turns
+from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
 from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
 from sluice_scheduler.core.state.members import group_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
@@ -53,6 +53,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         return
     if takes_back:
+        state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
         state.settle_applications()
@@ -64,6 +65,16 @@ def schedule(state: State, *, ticks: bool) -> None:
 def waits_for_time(state: State) -> bool:
     """Whether the mere passing of time may change what a pass decides."""
     return bool(len(state.promises) or state.forest.claims or state.unsettled)
+
+
+def next_due_ms(state: State) -> int:
+    """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
+    soon_ms = state.now_ms + 1_000
+    waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
+    if state.barren is None or len(state.promises) or any(waits) or state.cell.unfinished:
+        return soon_ms
+    times = [state.barren.until_ms, state.coarse_now_ms + state.pace_ms, *first_turns_ms(state)]
+    return max(soon_ms, min(times))
 
 
 def serve(state: State, budget: Budget) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
@@ -46,10 +46,22 @@ CORE_VERSION: Final = 9
 D = TypeVar("D", bound=Decision)
 
 
+class Barren(NamedTuple):
+    """What a search for victims stood on that found none, and when a claim or a victim becomes ripe."""
+
+    version: int
+    grounds: int
+    coarse_ms: int
+    minute: int
+    until_ms: int
+
+
 class State(Tables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
         super().__init__(entities)
         self.policies = policies
+        #: Whether statuses are told. Nothing is decided by them.
+        self.tells = True
         self.decided: list[Decision] = []
         #: Something happened since the last pass that a pass could act upon.
         self.pass_due = True
@@ -86,6 +98,15 @@ class State(Tables):
     @property
     def now_ms(self) -> int:
         return self.cell.time_ms
+
+    @property
+    def coarse_now_ms(self) -> int:
+        """The time as those see it who take back: what only time changes is looked at anew now and then."""
+        return self.now_ms - self.now_ms % self.pace_ms
+
+    @property
+    def pace_ms(self) -> int:
+        return min(60_000, max(1_000, self.config.tenure_ms // 64))
 
     @property
     def home(self) -> str:
@@ -342,6 +363,7 @@ class State(Tables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
+        self.forest.version += 1  # its units may be others now
         app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
@@ -394,6 +416,8 @@ class State(Tables):
         self.free: dict[tuple[str, str, str], Application] = {}
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
+        #: When a search for victims last found none: it is not repeated before something relevant has changed.
+        self.barren: Barren | None = None
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
