@@ -26,7 +26,8 @@ def run_jobs(state: State) -> None:
     """Make the pods that admitted jobs want now."""
     for key in sorted(state.due):
         workload = state.due[key].workload
-        if workload is not None and workload.facts.job is not None:
+        if workload is not None and workload.facts.job is not None and not state.is_aside(workload.key):
+            state.working_on = workload.key
             _run(state, workload)
 
 

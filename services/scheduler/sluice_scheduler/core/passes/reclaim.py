@@ -52,6 +52,7 @@ def reclaim(state: State, budget: Budget) -> bool:
         if budget.is_spent:
             return False
         for claim in claims:
+            state.working_on = claim.key
             if session.let_in(leaf, claim):
                 state.forest.settle()
                 claimants.again(leaf)

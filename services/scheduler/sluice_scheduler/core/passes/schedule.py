@@ -88,6 +88,7 @@ def serve(state: State, budget: Budget) -> bool:
         found = found or state.forest.next()
         if found is None:
             return True
+        state.working_on = found[1].key
         admit(state, *found)
         budget.spend()
     return False
@@ -139,6 +140,9 @@ def start_free(state: State) -> None:
     free, state.free = state.free, {}
     for key in sorted(free):
         app = free[key]
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
             start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
@@ -151,6 +155,9 @@ def open_reserved(state: State) -> None:
     for key in sorted(due):
         app = due[key]
         workload = app.workload
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
         for pod_set in workload.facts.pod_sets:
@@ -217,7 +224,10 @@ def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
     for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
         for promise in list(alike.values()):
-            if _has_room(state, promise):
+            state.working_on = promise.claim
+            if state.is_aside(promise.claim):
+                give_up(state, promise)
+            elif _has_room(state, promise):
                 _keep(state, promise)
             elif promise.until_ms > state.now_ms:
                 break

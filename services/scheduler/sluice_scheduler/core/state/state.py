@@ -29,6 +29,7 @@ from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
+    Aside,
     Cell,
     Cluster,
     Deserved,
@@ -60,6 +61,8 @@ class State(Tables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
         super().__init__(entities)
         self.policies = policies
+        #: What is worked on just now: an exception is blamed on it.
+        self.working_on = ""
         #: Whether statuses are told. Nothing is decided by them.
         self.tells = True
         self.decided: list[Decision] = []
@@ -128,6 +131,8 @@ class State(Tables):
 
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
+        for aside in [each for each in self.asides if each.core_version != config.core_version]:
+            self.asides.drop(aside.key)
         cell.config = config
         self.cells.put(cell)
         self.derive()
@@ -154,6 +159,16 @@ class State(Tables):
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live
+
+    def is_aside(self, what: str) -> bool:
+        return bool(len(self.asides)) and f"{Aside.kind}/{what}" in self.asides
+
+    @contextmanager
+    def work_on(self, what: str) -> Iterator[None]:
+        """While this lasts, an exception is blamed on it."""
+        before, self.working_on = self.working_on, what
+        yield
+        self.working_on = before
 
     def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
         """The only way to have an effect on the world: the next decision in the cell's order."""
@@ -363,8 +378,11 @@ class State(Tables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
+        if self.is_aside(app.claim_key):
+            return
         self.forest.version += 1  # its units may be others now
-        app.settle(self)
+        with self.work_on(app.claim_key):
+            app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None

@@ -117,7 +117,10 @@ def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
 def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
     seen: set[str] = set()  # pods of replicas that had their turn
     for entry in entries:
-        unit = _unit(state, leaf, entry[3])
+        if state.is_aside(entry[3]):
+            continue
+        with state.work_on(entry[3]):
+            unit = _unit(state, leaf, entry[3])
         if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
             continue
         if len(unit.pods) > 1 and unit.growth:
