@@ -69,6 +69,10 @@ _CONFIG = CellConfig(
     policy="usage-drf",
     core_version=1,
     half_life_ms=600_000,
+    tenure_ms=1_800_000,
+    patience_ms=120_000,
+    reclaim_after_ms=2_000,
+    start_deadline_ms=900_000,
     cells=("default", "research"),
 )
 
@@ -121,6 +125,9 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             pod_set="executor",
             group_size=3,
             gang=Gang(deadline_ms=60_000, hard=False),
+            saved_ms=_NOW_MS - 500,
+            ends_in_ms=7_200_000,
+            claims_devices=True,
         ),
     ),
     WorkloadEvent(
@@ -188,6 +195,11 @@ EVENT_SAMPLES: tuple[Event, ...] = (
             reclaim=False,
             grace_ms=30_000,
             minimum_run_ms=60_000,
+            lost_work_per_hour_ms=3_600_000,
+            tenure_ms=1_200_000,
+            patience_ms=90_000,
+            reserves=False,
+            start_deadline_ms=300_000,
             oversubscription="never",
             policy="fifo",
             created_ms=_NOW_MS - 3000,
@@ -197,7 +209,13 @@ EVENT_SAMPLES: tuple[Event, ...] = (
     ),
     PoolEvent(
         **_object("gpu"),
-        pool=PoolFacts(cell="default", node_selector={"pool": "gpu"}, generation=2, problem="overlaps"),
+        pool=PoolFacts(
+            cell="default",
+            node_selector={"pool": "gpu"},
+            supply="a100",
+            generation=2,
+            problem="overlaps",
+        ),
     ),
     UnmanagedEvent(
         time_ms=_NOW_MS,
