@@ -225,6 +225,10 @@ class CellOwner:
             policy=self._settings.policy,
             core_version=CORE_VERSION,
             half_life_ms=self._settings.half_life_seconds * 1000,
+            tenure_ms=self._settings.tenure_seconds * 1000,
+            patience_ms=self._settings.patience_seconds * 1000,
+            reclaim_after_ms=self._settings.reclaim_after_seconds * 1000,
+            start_deadline_ms=self._settings.start_deadline_seconds * 1000,
             cells=tuple(self._settings.cells),
         )
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, TypedDict
 
 from sluice.applications import ApplicationKind
 from sluice.crds import CrdError, parse_queue, parse_resource_pool
-from sluice.crds.facts import queue_facts
+from sluice.crds.facts import pool_facts, queue_facts
 from sluice.events import (
     Change,
     Gang,
@@ -244,7 +244,7 @@ def _pool_facts(pool: Object) -> PoolFacts:
         spec = parse_resource_pool(pool)
     except CrdError as error:
         return PoolFacts(generation=generation, problem=cut(str(error)))
-    return PoolFacts(cell=spec.cell, node_selector=spec.node_selector, generation=generation)
+    return pool_facts(spec, generation=generation)
 
 
 def _labels(owner: Object) -> dict[str, str]:

@@ -16,6 +16,7 @@ from sluice.crds.values import (
     Seconds,
     Shown,
     Status,
+    WorkSeconds,
     rules,
 )
 from sluice.quantities import is_percent, parse_quantity
@@ -92,6 +93,20 @@ class Reclaim(Model):
     deleted."""
     minimum_run_time_seconds: Seconds = 0
     """A pod that has run for less is not taken back."""
+    lost_work_per_hour_seconds: WorkSeconds | None = None
+    """How much running time may be taken from the queue within an hour: each pod that is taken back counts
+    for as long as it has run, or since it last saved its work (annotation sluice.dev/saved-at). Absent: as
+    much as it comes to. What exceeds capacity or a limit is taken back in any case."""
+
+
+class Reservation(Model):
+    """What is kept for a claim of this queue that has waited for long, so that large ones start too."""
+
+    enabled: bool = True
+    """Whether anything is kept for its claims at all; true if absent."""
+    patience_seconds: Seconds | None = None
+    """When the turn of a claim has come and it has not fitted for so long, whatever becomes free is kept for
+    it until it fits. Absent: the cell's, five minutes unless an administrator has set another."""
 
 
 _CELL_ON_ROOTS: Final = "cell stands on root queues only: remove cell (it is the root's) or parent"
@@ -142,6 +157,15 @@ class QueueSpec(Bounds):
     (bestEffortFifo, also if absent)."""
     reclaim: Reclaim = Reclaim()
     """How pods are taken back from this queue for others."""
+    tenure_seconds: Seconds | None = None
+    """How long a pod, or a gang, that lifts this queue above what it deserves is left in place while others
+    who deserve the room wait for it. Absent: the cell's, an hour unless an administrator has set another."""
+    reservation: Reservation = Reservation()
+    """Whether and when room is kept for what this queue waits for."""
+    start_deadline_seconds: Seconds | None = None
+    """What an application of this queue was granted and none of its pods has come for in so long goes to
+    others, and the application back into its queue. 0: never. Absent: the cell's, ten minutes unless an
+    administrator has set another."""
     preemption: Literal["never", "lowerPriority"] = "never"
     """Whether a claim may push out pods of strictly lower priority inside this queue; never if absent."""
     oversubscription: Literal["allowed", "never"] = "allowed"
@@ -194,6 +218,10 @@ class ResourcePoolSpec(Model):
     """The fair-share domain that the pool's nodes belong to. Immutable."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] = {}
     """Labels that a node must have to belong to the pool; empty: every node."""
+    supply: Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)] | None = None
+    """What the pool is part of when shares are measured. Pools that name the same supply count as one; those
+    that name none are one supply too. Name one where a resource of this pool cannot take the place of the
+    same resource elsewhere, such as GPUs of another type. What fits is judged by each pool in any case."""
 
 
 class ResourcePoolStatus(Status):

@@ -109,6 +109,8 @@ Cell = Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
+#: Running time of many pods together.
+WorkSeconds = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
 
 
 class Condition(Model):
