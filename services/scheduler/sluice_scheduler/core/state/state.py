@@ -344,6 +344,8 @@ class State(Tables):
             self.gangs[key] = None
         if app.workload is not None:
             self.untold[app.workload.key] = None
+            if app.workload.facts.job is not None:
+                self.jobs[key] = app
         if app.free:
             self.free[key] = app
 
@@ -369,7 +371,8 @@ class State(Tables):
         self.making: dict[int, str] = {  # the decision to make a pod → the job's key
             seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
         }
-        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
+        #: Jobs that make no pod until some time.
+        self.resting: dict[str, int] = {w.key: w.job.resume_ms for w in self.workloads if w.job.resume_ms}
         #: Those of which their status alone says whether they are admitted.
         self.promptly: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
@@ -382,6 +385,7 @@ class State(Tables):
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
+        self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
         self.pass_due = self.report_due = self.past_due = True
