@@ -36,6 +36,9 @@ class Settings(BaseSettings):
     """File with the authority that signed Kafka's certificate; empty: no TLS."""
     redis: str = Field(default="redis://127.0.0.1:6379/0", repr=False)
     """Redis' URL, with password; `rediss://` for TLS."""
+    redis_replicas: int = Field(default=0, ge=0)
+    """So many replicas of Redis, 7.2 or later with `appendonly yes`, have a commit on their disks before
+    anything follows from it; 0: Redis is not replicated, or a fail-over may lose the last commits."""
     topics: str = "sluice"
     """What the topics' names begin with: `<topics>.events.v1`, `<topics>.decisions.v1`."""
     topic_replicas: int = Field(default=1, ge=1)

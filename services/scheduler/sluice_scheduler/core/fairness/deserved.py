@@ -194,10 +194,11 @@ class _Sweep:
             sibling.at += 1
         while sibling.at < len(sibling.stretches):
             stretch = sibling.stretches[sibling.at]
-            if stretch.start > self._level * (1 + _NOTHING) + _NOTHING:
+            near = self._level * _NOTHING + _NOTHING
+            if stretch.start > self._level + near:
                 heapq.heappush(self._events, (stretch.start, number, sibling.generation))
                 return
-            if stretch.end > self._level:
+            if stretch.end > self._level + near and stretch.end > stretch.start + near:
                 self._start(number, stretch)
                 return
             if not self._take_at_once(sibling, stretch):

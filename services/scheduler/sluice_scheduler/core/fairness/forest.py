@@ -33,6 +33,7 @@ from sluice_scheduler.core.fairness.claims import (
     Shape,
     Spot,
     cost_of,
+    group_of,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.places import Places, Selected
@@ -68,27 +69,58 @@ class Forest:
         self._dirty: dict[Branch, None] = {}
         self._risen: dict[Room, None] = {}
         self._overfull: dict[Room, None] = {}
-        self._stale = True
+        self._stale = self._reshaped = True
         self.root = Branch(None, None, is_leaf=False, policy=policies[default])
         #: Top down, the root left out.
         self.inner: list[Branch] = []
         self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
-        for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
-            self._grow(node, self.root, policies)
         self.deserving = Deserving(self.root, self.whole)
+        self.grow(tree, policies)
 
-    def _grow(self, node: QueueNode, parent: Branch, policies: Mapping[str, Policy]) -> None:
+    # ---- the tree
+
+    def grow(self, tree: Mapping[str, QueueNode], policies: Mapping[str, Policy]) -> None:
+        """Take the shape of a tree of queues. Leaves that stand already keep what they hold and their lines; what
+        is held by a queue that is gone the pools still count."""
+        before, self.leaves, self.inner = self.leaves, {}, []
+        self.root.children, self.root.turns = [], []
+        for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
+            self._grow(node, self.root, policies, before)
+        for name in before.keys() - self.leaves.keys():
+            for claim in list(before[name].line):
+                self._leave(claim, before[name])
+            self._dirty.pop(before[name], None)
+        if self._kept is not None and self._kept[0] not in self.leaves:
+            self._kept = None
+        for room in self.root.rooms:
+            room.kept = 0
+            self._remeasure(room)
+        for branch in reversed(self.inner):
+            branch.add_up()
+        self._stale = self._reshaped = True
+
+    def _grow(
+        self,
+        node: QueueNode,
+        parent: Branch,
+        policies: Mapping[str, Policy],
+        before: Mapping[str, Branch],
+    ) -> None:
         policy = policies.get(node.facts.policy, parent.policy)
-        branch = Branch(node, parent, is_leaf=not node.children, policy=policy)
-        parent.children.append(branch)
-        leaf = branch
         if node.children:
-            leaf = Branch(node, branch, is_leaf=True, policy=policy)
-            branch.children.append(leaf)
+            branch = Branch(node, parent, is_leaf=False, policy=policy)
+            parent.children.append(branch)
             self.inner.append(branch)
-            for child in sorted(node.children, key=_order):
-                self._grow(child, branch, policies)
+        leaf = before.get(node.name)
+        under = branch if node.children else parent
+        if leaf is None:
+            leaf = Branch(node, under, is_leaf=True, policy=policy)
+        else:
+            leaf.stand(node, under, policy=policy)
+        under.children.append(leaf)
         self.leaves[node.name] = leaf
+        for child in sorted(node.children, key=_order):
+            self._grow(child, branch, policies, before)
 
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
@@ -105,18 +137,41 @@ class Forest:
     def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
         """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
         leaf = self.leaves.get(queue, self.root)
-        kinds = () if leaving else self.kind_of.cost(cost)
+        if leaving:
+            self._charge_leaving(leaf, cost, sign)
+        else:
+            kinds = self.kind_of.cost(cost)
+            self._charge(leaf, cost, kinds, sign)
+            if leaf is not self.root and kinds:
+                self._want(leaf, *group_of(kinds), sign)
+        self._dirty[leaf] = None
+
+    def admit(self, key: str, spot: Spot) -> None:
+        """A claim leaves its line for a spot: `leave` and `charge` in one, for every admission does it."""
+        claim = self.claims[key]
+        leaf, shape = self.leaves[claim.line], claim.shape
+        same = spot.held == (shape.group, shape.amounts)
+        self._leave(claim, leaf, wants=not same)
+        self._charge(leaf, spot.cost, spot.kinds, 1)
+        if not same and spot.kinds:
+            self._want(leaf, *spot.held, 1)
+
+    def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
         for branch in leaf.path:
-            amounts = branch.leaving if leaving else branch.usage
-            rooms_of = branch.rooms_of
+            usage, rooms_of = branch.usage, branch.rooms_of
             for dim, amount in cost:
-                total = amounts.get(dim, 0) + sign * amount
+                change = sign * amount
+                total = usage.get(dim, 0) + change
                 if total:
-                    amounts[dim] = total
+                    usage[dim] = total
                 else:
-                    del amounts[dim]
+                    del usage[dim]
                 for room in rooms_of.get(dim, ()):
-                    self._remeasure(room)
+                    room.left -= change
+                    if change < 0:
+                        self._risen[room] = None
+                    elif room.left < 0:
+                        self._overfull[room] = None
             held = branch.held
             for kind, amount in kinds:
                 total = held.get(kind, 0) + sign * amount
@@ -124,9 +179,17 @@ class Forest:
                     held[kind] = total
                 else:
                     del held[kind]
-        if kinds and leaf is not self.root:
-            self._want(leaf, *_group_of(kinds), sign)
-        self._dirty[leaf] = None
+
+    def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
+        for branch in leaf.path:
+            for dim, amount in cost:
+                total = branch.leaving.get(dim, 0) + sign * amount
+                if total:
+                    branch.leaving[dim] = total
+                else:
+                    del branch.leaving[dim]
+                for room in branch.rooms_of.get(dim, ()):
+                    self._remeasure(room)
 
     def _remeasure(self, room: Room) -> None:
         before, room.left = room.left, room.measure()
@@ -231,16 +294,20 @@ class Forest:
         self._dirty[leaf] = None
 
     def leave(self, key: str) -> None:
-        claim = self.claims.pop(key, None)
-        if claim is None:
-            return
-        leaf = self.leaves[claim.line]
+        claim = self.claims.get(key)
+        if claim is not None:
+            self._leave(claim, self.leaves[claim.line])
+
+    def _leave(self, claim: Claim, leaf: Branch, *, wants: bool = True) -> None:
         shape = claim.shape
+        del self.claims[claim.key]
         leaf.line.leave(claim)
-        shape.lines[leaf] -= 1
-        if not shape.lines[leaf]:
+        left = shape.lines[leaf] - 1
+        if left:
+            shape.lines[leaf] = left
+        else:
             self._forget(leaf, shape)
-        if shape.amounts:
+        if wants and shape.amounts:
             self._want(leaf, shape.group, shape.amounts, -1)
         self._press(shape, -1)
         if not shape.lines:
@@ -248,7 +315,10 @@ class Forest:
         self._dirty[leaf] = None
 
     def _press(self, shape: Shape, count: int) -> None:
+        """Where there is no choice nobody needs to know how many wait."""
         choices = len(shape.spots)
+        if len(self._places.pools) < 2:
+            return
         pressure = self.pressure
         for spot in shape.spots:
             for dim, amount in spot.cost:
@@ -283,9 +353,12 @@ class Forest:
             return None
         if shape.scattered:
             found = self._scatter(leaf, shape)
+        elif len(shape.spots) == 1:
+            (spot,) = shape.spots
+            found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
         else:
-            open_ones = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
-            found = open_ones[0] if len(open_ones) == 1 else self._roomiest(open_ones)
+            spots = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
+            found = self._roomiest(spots)
         if found is None:
             self._park(leaf, shape)
         return found
@@ -304,7 +377,7 @@ class Forest:
 
     def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
         """Whether no limit on the way up is in the way."""
-        return self._first_limit(leaf, spot.cost) is None
+        return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
 
     def _first_limit(self, leaf: Branch, cost: Cost) -> tuple[Room, int] | None:
         for branch in leaf.bounded:
@@ -541,9 +614,18 @@ class Forest:
     def capacity_changed(self) -> None:
         self._stale = True
 
+    def pools_changed(self, places: Places) -> None:
+        """Nodes belong to other pools now; each pool is still of the supply that it was."""
+        self._places = places
+        self.kind_of.set_supplies(places.supplies)
+        self._refresh_all()
+        for shape in list(self.shapes.values()):
+            self._place_anew(shape)
+
     def _refresh_all(self) -> None:
         """Capacity has changed, and with it shares and percentages; some shapes may go elsewhere now."""
         self._stale = False
+        reshaped, self._reshaped = self._reshaped, False
         capacity = {
             (cluster, pool, resource): max(0, amount)
             for (cluster, pool), amounts in self._places.capacity.items()
@@ -553,7 +635,7 @@ class Forest:
             for dim in held:
                 if dim[1] in self._places.node_count:  # a pool that has lost its last node
                     capacity.setdefault(dim, 0)
-        if capacity != self.capacity or not self.root.rooms:
+        if capacity != self.capacity or reshaped:
             self._resize(capacity)
         for selected in self._places.take_changed():
             for shape in list(self._by_selector.get(selected, ())):
@@ -583,6 +665,7 @@ class Forest:
                 stop_watching(stuck)
                 self._wake(stuck)
             leaf.stuck = {}
+            leaf.turn = None
             self._dirty[leaf] = None
         if self._kept is not None:
             self.keep_for(*self._kept)
@@ -623,17 +706,6 @@ class Forest:
             if shape.amounts:
                 self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
         self._press(shape, sign * sum(shape.lines.values()))
-
-
-def _group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
-    """What is held of one supply is a group of its own; of several, the first names it."""
-    ordered = sorted(kinds)
-    supply = ordered[0][0][0]
-    sums: dict[str, int] = {}
-    for (_, resource), amount in ordered:
-        sums[resource] = sums.get(resource, 0) + amount
-    resources = tuple(sorted(sums))
-    return ((supply,), resources), tuple(sums[resource] for resource in resources)
 
 
 def _selectors(shape: Shape) -> list[Selected]:

@@ -408,7 +408,7 @@ class Move:
         deadlines = [state.now_ms]
         for unit in self._taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
-            self._session.budget.spend(2)
+            self._session.budget.spend(3)
         self._session.worth.forget(self._taken)
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(

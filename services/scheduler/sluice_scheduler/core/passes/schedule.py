@@ -11,7 +11,7 @@ from sluice_scheduler.core.applications.queuejobs import run_jobs
 from sluice_scheduler.core.applications.release import about, admit_workload, heed
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot, part_of
+from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.deserved import work_out_deserved
@@ -88,7 +88,7 @@ def admit(state: State, leaf: Branch, claim: Claim, spot: Spot) -> None:
     assert short is None, f"no decision passes {short}"
     why = _why_first(leaf, claim, spot)
     if not claim.gang:
-        open_gate(state, state.pod(claim.key), spot.pools[0], cost=spot.cost, reason="Fits", sentence=why)
+        open_gate(state, state.pod(claim.key), spot.pools[0], spot=spot, reason="Fits", sentence=why)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
@@ -167,9 +167,9 @@ def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
 
 
 def open_gate(
-    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
+    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, spot: Spot | None = None
 ) -> None:
-    """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
+    """`spot`: where the claim of the pod itself was placed, if that stands in line."""
     decision = state.decide(
         Admit,
         cluster=pod.cluster,
@@ -182,7 +182,7 @@ def open_gate(
         reason=reason,
         sentence=sentence,
     )
-    state.assume(pod, decision, cost)
+    state.assume(pod, decision, spot)
 
 
 def _why_first(leaf: Branch, claim: Claim, spot: Spot) -> str:

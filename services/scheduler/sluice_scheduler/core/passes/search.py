@@ -171,7 +171,7 @@ class Search:
             self._budget.spend()
             self._was_short[room] = None
             unit = self._next_unit(room, room.branch, fits)
-            if unit is None or self._budget.is_spent:
+            if unit is None or self._budget.is_overdrawn:
                 return False
             self.take(unit)
         self.spare()

@@ -116,6 +116,13 @@ class Application:
         """Whether an executor failed that no driver has replaced yet: there may be none to use another."""
         return self.workload is not None and self.workload.failed_ms > 0
 
+    @property
+    def waits_for_queue(self) -> bool:
+        """Whether it may stand in a line once its queue is there."""
+        return not self.admitted and (
+            self.workload is not None or any(b.waiting for b in self.books.values())
+        )
+
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)

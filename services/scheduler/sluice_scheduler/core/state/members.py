@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Namespace
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
@@ -65,10 +64,3 @@ def holding_of(state: State, workload: Workload) -> list[Pod]:
     app = state.applications.get(workload.place)
     books = app.books.values() if app else ()
     return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]
-
-
-def pods_in(state: State, namespace: Namespace) -> list[Pod]:
-    where = (namespace.cluster, namespace.name)
-    return sorted(
-        (pod for pod in state.pods if (pod.cluster, pod.namespace) == where), key=lambda pod: pod.key
-    )

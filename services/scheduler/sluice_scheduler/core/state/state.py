@@ -6,7 +6,7 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -15,7 +15,7 @@ from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
-from sluice_scheduler.core.fairness.claims import Cost, Kind, pod_cost
+from sluice_scheduler.core.fairness.claims import Kind, Spot, pod_cost
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
@@ -36,6 +36,7 @@ from sluice_scheduler.core.stored.entities import (
     Namespace,
     Pool,
     Promise,
+    Queue,
 )
 from sluice_scheduler.core.stored.tables import Tables
 
@@ -247,7 +248,7 @@ class State(Tables):
         if not leaving:
             del self.evicting[pod.evicting]
 
-    def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
+    def assume(self, pod: Pod, decision: Admit, spot: Spot | None = None) -> None:
         """Count a waiting pod as admitted from this moment on, as was decided.
 
         The same as `changing` it, without what can't concern a pod that belongs to no application: this is
@@ -260,14 +261,17 @@ class State(Tables):
         self._admit(pod, decision)
         key = self.pods.put(pod)
         self.report_due = self.pass_due = True
-        self.forest.leave(key)
         if self.retries:
             self.retries.pop(key, None)
         if len(self.promises):
             break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
-        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+        if spot is not None:
+            self.forest.admit(key, spot)
+        else:
+            self.forest.leave(key)
+            self.forest.charge(pod.queue, pod_cost(pod), 1)
         self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
 
     @staticmethod
@@ -353,8 +357,14 @@ class State(Tables):
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
-        self.places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        self.places = self._find_places()
         self.tree: dict[str, QueueNode] = {}
+        #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
+        self.bound: dict[str, tuple[str, str]] = {}
+        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if self._any_names_queue(n)}
+        #: Kinds of rules that have changed and were not followed yet.
+        self.edited: set[str] = {Queue.kind, Pool.kind}
+        self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
@@ -391,15 +401,10 @@ class State(Tables):
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
-        queues = (queue for queue in self.queues if queue.cluster == self.home)
-        self.tree = build_tree(queues, self.config.cell, self.config.all_cells)
+        self.tree = self._build_tree()
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
-        for node in self.nodes:
-            self.places.add(node)
-        for held in self.unmanaged:
-            self.places.hold(held, 1)
         for promise in sorted(self.promises, key=lambda promise: promise.seq):
             enter_promise(self, promise)
         for workload in self.workloads:
@@ -412,6 +417,58 @@ class State(Tables):
             self.enter(pod)
         self.settle_applications()
         self.recall_deserved()
+        self._keep_rooms()
+
+    def _any_names_queue(self, namespace: Namespace) -> bool:
+        where = (namespace.cluster, namespace.name)
+        accounts: tuple[Workload | Pod, ...] = (
+            *self.workloads.in_namespace(*where),
+            *self.pods.in_namespace(*where),
+        )
+        return any(account.facts.queue for account in accounts)
+
+    def change_queues(self) -> None:
+        """Queues were edited: the branches take their new shape, and keep what they hold."""
+        tree = self._build_tree()
+        came = tree.keys() - self.forest.leaves.keys()
+        queues_held = {promise.queue for promise in self.promises} | {
+            book.queue for app in self.applications.values() for book in app.books.values() if book.reserved
+        }
+        if any(self.holders.get(name) or name in queues_held for name in came):
+            self.derive()  # what they hold was nobody's until now
+            return
+        self.tree = tree
+        self.forest.grow(tree, self.policies)
+        self.recall_deserved()
+        self._keep_rooms()
+        for app in self.applications.values():
+            if app.waits_for_queue:
+                self.unsettled[app.key] = app
+        self.pass_due = self.report_due = self.past_due = True
+
+    def change_pools(self) -> None:
+        """Pools were edited: nodes may belong to others now, and pods to other supplies."""
+        before, self.places = self.places, self._find_places()
+        named = before.supplies.keys() | {pod.pool for pod in self.pods if pod.holds}
+        if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
+            self.derive()
+            return
+        self.forest.pools_changed(self.places)
+        self.pass_due = self.report_due = self.past_due = True
+
+    def _find_places(self) -> Places:
+        places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        for node in self.nodes:
+            places.add(node)
+        for held in self.unmanaged:
+            places.hold(held, 1)
+        return places
+
+    def _build_tree(self) -> dict[str, QueueNode]:
+        queues = (queue for queue in self.queues if queue.cluster == self.home)
+        return build_tree(queues, self.config.cell, self.config.all_cells)
+
+    def _keep_rooms(self) -> None:
         self.forest.settle()
         for turn in self.turns:
             keep_room(self, turn)
