@@ -59,6 +59,7 @@ def resume_jobs(state: State) -> None:
         workload = state.workloads.get(key)
         if workload is not None:
             workload.job.resume_ms = 0
+            workload.unclaimed_ms = state.now_ms  # before, no pod of it could come
             state.workloads.put(workload)
             state.touch(workload)
 

@@ -348,6 +348,7 @@ class State(Tables):
             self.gangs[key] = None
         if app.workload is not None:
             self.untold[app.workload.key] = None
+            self.unmeasured[key] = app
             if app.workload.facts.job is not None:
                 self.jobs[key] = app
         if app.free:
@@ -396,6 +397,9 @@ class State(Tables):
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
         self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
+        #: Applications whose reservation may have changed, and when those are given up that nobody comes for.
+        self.unmeasured: dict[tuple[str, str, str], Application] = {}
+        self.starting: dict[tuple[str, str, str], int] = {}
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
         self.pass_due = self.report_due = self.past_due = True
