@@ -180,24 +180,34 @@ class QueueSpec(Bounds):
 
 
 class QueueStatus(Status):
-    """What the queue holds, asks for and is entitled to. Amounts are keyed by `pool/resource`."""
+    """What the queue holds, asks for and deserves. What it holds is keyed by `pool/resource`. What it asks for
+    and deserves is keyed by `resource`, or by `supply/resource` where the pools name a supply."""
 
     usage: Shown = {}
     """What its pods and those of the queues below hold."""
     demand: Shown = {}
-    """Usage and what is waited for. What several pools could take is shown where it would go if all were
-    shared fairly, the rest in the first of them; what no pool can take is keyed by the resource alone."""
+    """Usage and what is waited for. What may go to several supplies is shown in the largest of them."""
     fair_share: Shown = {}
-    """What it would hold if everybody's demand were shared by weight, pool by pool and resource by resource,
-    within guarantees and limits: never more than its limit. Turns go by dominant shares."""
+    """What it deserves: what it would hold if the dominant shares of all queues rose together, by weight and
+    level by level, from their guarantees upward and within their limits, until they have what they ask for or
+    nothing is left. Decisions go by the same figures."""
     dominant_share: str | None = None
-    """The largest, over pools and resources, of usage by capacity, divided by its weight, as a decimal."""
+    """The largest, over supplies and resources, of usage by capacity, divided by its weight, as a decimal."""
     dominant_resource: str | None = None
-    """The `pool/resource` where that is."""
+    """The `resource` or `supply/resource` where that is."""
     pending: int = 0
     """Pods that wait behind the gate."""
     running: int = 0
     """Pods admitted and not finished."""
+    pending_workloads: int = 0
+    """Applications that wait to be admitted; none of their pods need exist."""
+    admitted_workloads: int = 0
+    """Applications that were admitted and have not ended."""
+    lost_work_seconds: int = 0
+    """Running time that was lost so far because pods of this queue were taken back: of each as long as it had
+    run, or since it last saved its work."""
+    lost_work_last_hour_seconds: int = 0
+    """The same within the last hour; reclaim.lostWorkPerHourSeconds bounds it."""
 
 
 class ResourcePoolSpec(Model):
