@@ -94,6 +94,7 @@ class PodFacts:
     gang: Gang | None = None  # of a pod group
     saved_ms: int = 0  # when it last saved its work, as it says itself; 0: it does not say
     ends_in_ms: int = 0  # it ends so long after its start at the latest; 0: it does not say
+    claims_devices: bool = False  # by DRA's resourceClaims, which are not counted
 
     @property
     def finished(self) -> bool:

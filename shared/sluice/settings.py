@@ -53,6 +53,17 @@ class Settings(BaseSettings):
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""
     half_life_seconds: int = Field(default=3600, ge=1)
     """After so long a use counts half, under policies that look back (`usage-drf`)."""
+    tenure_seconds: int = Field(default=3600, ge=0)
+    """So long a pod or gang that lifts its queue above what it deserves is left in place while others deserve
+    the room; a Queue may say otherwise."""
+    patience_seconds: int = Field(default=300, ge=0)
+    """A claim whose turn has come and that has not fitted for so long gets what becomes free kept for it; a
+    Queue may say otherwise."""
+    reclaim_after_seconds: int = Field(default=1, ge=0)
+    """A claim pushes nobody out before it has waited so long."""
+    start_deadline_seconds: int = Field(default=600, ge=0)
+    """What an application was granted and none of its pods has come for in so long goes to others; 0: never.
+    A Queue may say otherwise."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
     pod_selector: LabelSelector = LabelSelector()

@@ -151,6 +151,10 @@ class TakeOver:
             policy=self.settings.policy,
             core_version=CORE_VERSION,
             half_life_ms=self.settings.half_life_seconds * 1000,
+            tenure_ms=self.settings.tenure_seconds * 1000,
+            patience_ms=self.settings.patience_seconds * 1000,
+            reclaim_after_ms=self.settings.reclaim_after_seconds * 1000,
+            start_deadline_ms=self.settings.start_deadline_seconds * 1000,
             cells=tuple(self.settings.cells),
         )
 

@@ -104,9 +104,11 @@ class DynamicWorkloadSpec(Model):
     ] = []
     """Its pods, alike ones together."""
     priority_class_name: str | None = None
-    """The PriorityClass whose value is `priority`."""
+    """The PriorityClass whose value orders it inside its queue, and breaks ties between queues. Without one
+    that exists, it has priority 0."""
     priority: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] = 0
-    """Orders inside a queue; only breaks ties between queues."""
+    """The value of its PriorityClass, as Sluice shows it when it makes this object. A number that is written
+    here by hand counts for nothing."""
     gang: Gang = Gang()
     """What happens to a partly started minimum."""
 

@@ -24,6 +24,7 @@ from sluice.events import (
 from sluice_scheduler.core.applications.evict import hasten
 from sluice_scheduler.core.applications.gangs import judge_gangs
 from sluice_scheduler.core.applications.queuejobs import resume_jobs
+from sluice_scheduler.core.applications.starts import judge_starts
 from sluice_scheduler.core.applications.workloads import end_silent
 from sluice_scheduler.core.intake.aside import is_passed_over, on_set_aside, subject_of
 from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
@@ -79,6 +80,7 @@ def _react(state: State, event: Event) -> None:
             resume_jobs(state)
             hasten(state)
             judge_gangs(state)
+            judge_starts(state)
             state.pass_due = state.pass_due or waits_for_time(state)
         case SetAsideEvent():
             on_set_aside(state, event)

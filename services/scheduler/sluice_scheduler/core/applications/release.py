@@ -78,12 +78,13 @@ def heed(state: State) -> None:
             continue
         if not state.is_live(workload.cluster) or workload.retry_ms:
             state.unheeded[key] = None
-        elif _shows_the_present(workload):
+        elif shows_the_present(workload):
             _heed(state, workload)
     state.settle_applications()
 
 
-def _shows_the_present(workload: Workload) -> bool:
+def shows_the_present(workload: Workload) -> bool:
+    """Whether what an application shows of itself is no older than the last decision about it."""
     carried = workload.facts.decision.rpartition(".")[2]
     return (int(carried) if carried.isdecimal() else 0) >= workload.seq
 

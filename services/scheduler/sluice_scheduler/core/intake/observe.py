@@ -20,6 +20,7 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
+from sluice_scheduler.core.applications.starts import somebody_came
 from sluice_scheduler.core.applications.workloads import (
     count_end,
     forget_spark_pod,
@@ -175,7 +176,11 @@ def _welcome(state: State, pod: Pod) -> None:
     """It may lead others to an application, or be awaited by its job."""
     regroup(state, state.kinship.pods_below(state, pod))
     workload = workload_of(state, pod.key) if pod.application else None
-    if workload is not None and workload.facts.job is not None:
+    if workload is None:
+        return
+    if workload.unclaimed:
+        somebody_came(state, workload)
+    if workload.facts.job is not None:
         see_pod_of_job(state, workload, pod)
 
 

@@ -26,6 +26,8 @@ DRAIN_MIN: Final = 3
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 #: Of what no pod's end lets in nothing is estimated.
 NEVER_FITS: Final = frozenset({"NoPool", "NoSuchResource", "TooLarge"})
+#: Nobody came for what an application was granted.
+NO_SHOW: Final = "NobodyCame"
 STILL_LEAVING: Final = "it was taken back, and its pods are still leaving"
 
 
@@ -76,9 +78,15 @@ def _why_in_line(state: State, claim: Claim) -> Answer:
         sentence = f"{leaf.name} serves strictly in order, and {stand} before it"
     elif bound is not None:
         sentence += _standing(state, leaf) + _ends_before(state, leaf, claim, before)
+    sentence += had_its_turn(state.workloads.get(claim.key))
     return Answer(
         reason=reason, sentence=sentence, position=position, eta_ms=_eta(state, claim.line, position)
     )
+
+
+def had_its_turn(workload: Workload | None) -> str:
+    """That nobody came for what was granted to one that is in line again."""
+    return f"; before that, {workload.no_show}" if workload is not None and workload.no_shows else ""
 
 
 def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
@@ -213,8 +221,15 @@ def _why_workload(state: State, workload: Workload) -> Answer:
         return Answer(reason="Finished", sentence=f"{workload.name} has ended")
     if workload.admitted and workload.job.refusal:
         return Answer(reason="PodRefused", sentence=workload.job.refusal)
+    if workload.no_show and (workload.admitted or workload.retry_ms):
+        again = (
+            "" if workload.admitted else "; it pauses, and is in line again then, or when a pod of it comes"
+        )
+        return Answer(reason=NO_SHOW, sentence=workload.no_show + again, eta_ms=workload.retry_ms or None)
     if workload.admitted:
-        return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}")
+        come = "1 pod" if workload.unclaimed == 1 else f"{workload.unclaimed} pods"
+        still = f"; {come} that it was granted still must come" if workload.unclaimed else ""
+        return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}{still}")
     if workload.seq in state.evicting:
         return Answer(reason="Leaving", sentence=f"{workload.name} waits: {STILL_LEAVING}")
     return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")

@@ -18,9 +18,10 @@ from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dom
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
+from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
-from sluice_scheduler.core.stored.entities import Pool, Queue, Report
+from sluice_scheduler.core.stored.entities import LostWork, Pool, Queue, Report
 
 #: So many pods, or sentences, a condition's message names.
 NAMED: Final = 3
@@ -30,10 +31,11 @@ TOLD_MAX: Final = 20
 
 def report(state: State) -> None:
     show(state)
+    _forget_old_losses(state)
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    pods = _pods_by_queue(state)
+    pods, applications = _pods_by_queue(state), _applications_by_queue(state)
     told = 0
     for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
         node = state.tree.get(queue.name)
@@ -41,7 +43,8 @@ def report(state: State) -> None:
             state.report_due = True
             break
         if node is not None:
-            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods))
+            fields = _queue_fields(state, node, pods[node.name], applications[node.name])
+            told += _tell(state, queue, ReportQueue, fields)
     for pool in state.own_pools:
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
@@ -85,6 +88,9 @@ def _news(
     """Where it stands now, and which conditions have turned since it last said so."""
     if isinstance(about, Queue):
         standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
+        if waiting := figures["pending_workloads"]:
+            wait = "application waits" if waiting == 1 else "applications wait"
+            standing += f", and {waiting} {wait}"
     else:
         nodes = figures["nodes"]
         standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
@@ -110,11 +116,50 @@ def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
     return found
 
 
-def _queue_fields(state: State, node: QueueNode, pods: Mapping[str, list[Pod]]) -> dict[str, Any]:
-    own = pods[node.name]
+def _applications_by_queue(state: State) -> dict[str, tuple[int, int]]:
+    """How many applications wait in a queue and those below it, and how many are admitted there."""
+    own = {name: [0, 0] for name in state.tree}
+    for workload in state.workloads:
+        counts = own.get(workload.queue)
+        if counts is not None and not workload.facts.finished and not controlled(state, workload):
+            counts[workload.admitted] += 1
+    found = {name: [0, 0] for name in state.tree}
+    for name, (waiting, admitted) in own.items():
+        for above in state.tree[name].path if waiting or admitted else ():
+            if above.name in found:
+                found[above.name][0] += waiting
+                found[above.name][1] += admitted
+    return {name: (waiting, admitted) for name, (waiting, admitted) in found.items()}
+
+
+def _forget_old_losses(state: State) -> None:
+    """What was lost more than an hour ago leaves the figures, though nothing else may happen."""
+    for lost in list(state.lost_work):
+        if lost.forget_old(state.now_ms):
+            state.lost_work.put(lost)
+            state.report_due = True
+
+
+def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:
+    """Of a queue and those below it: in all, and within the last hour."""
+    total_ms, hour_ms, nodes = 0, 0, [node]
+    while nodes:
+        at = nodes.pop()
+        nodes += at.children
+        lost = state.lost_work.get(f"{LostWork.kind}/{at.name}")
+        if lost is not None:
+            total_ms += lost.total_ms
+            hour_ms += lost.last_hour_ms(state.now_ms)
+    return total_ms, hour_ms
+
+
+def _queue_fields(
+    state: State, node: QueueNode, own: list[Pod], applications: tuple[int, int]
+) -> dict[str, Any]:
     branch = state.forest.branch(node.name)
     assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
     dominant = dominant_kind(branch.held, state.forest.whole)
+    lost_ms, lost_hour_ms = _lost_work(state, node) if len(state.lost_work) else (0, 0)
     return {
         "usage": _by_pool(branch.usage),
         "demand": demand_of(branch),
@@ -123,6 +168,10 @@ def _queue_fields(state: State, node: QueueNode, pods: Mapping[str, list[Pod]]) 
         "dominant_resource": kind_name(dominant) if dominant else "",
         "pending": sum(1 for pod in own if pod.phase == "Waiting"),
         "running": sum(1 for pod in own if pod.holds),
+        "pending_workloads": applications[0],
+        "admitted_workloads": applications[1],
+        "lost_work_ms": lost_ms,
+        "lost_work_hour_ms": lost_hour_ms,
         "conditions": _queue_conditions(state, node, own),
     }
 

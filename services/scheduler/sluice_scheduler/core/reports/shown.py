@@ -21,7 +21,7 @@ from sluice.decisions import (
 )
 
 from sluice_scheduler.core.fairness.claims import Claim
-from sluice_scheduler.core.reports.explain import STILL_LEAVING, Lines, why_short
+from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
 from sluice_scheduler.core.state.application import Application, reclaimable
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -281,7 +281,10 @@ def _why(state: State, workload: Workload, app: Application) -> Why:
         return "Problem", workload.problem
     if app.silent and waiting:
         return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
-    return _why_in_line(state, workload, app, waiting) or _why_out_of_line(state, workload, waiting)
+    in_line = _why_in_line(state, workload, app, waiting)
+    if in_line is not None:
+        return in_line[0], in_line[1] + had_its_turn(workload)
+    return _why_out_of_line(state, workload, waiting)
 
 
 def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
@@ -297,6 +300,8 @@ def _why_in_line(state: State, workload: Workload, app: Application, waiting: li
 def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> Why:
     if not workload.admitted and workload.seq in state.evicting:
         return "Leaving", STILL_LEAVING
+    if workload.no_show and (workload.retry_ms or workload.admitted):
+        return NO_SHOW, workload.no_show
     if workload.retry_ms:
         return "Retry", "its release could not be written: it is tried again"
     return NOT_WAITING if workload.admitted and not waiting else ("NextPass", "it is about to be decided")

@@ -388,6 +388,9 @@ class State(Tables):
             self.gangs[key] = None
         if app.workload is not None:
             self.untold[app.workload.key] = None
+            self.unmeasured[key] = app
+            if app.workload.facts.job is not None:
+                self.jobs[key] = app
         if app.free:
             self.free[key] = app
 
@@ -419,7 +422,8 @@ class State(Tables):
         self.making: dict[int, str] = {  # the decision to make a pod → the job's key
             seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
         }
-        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
+        #: Jobs that make no pod until some time.
+        self.resting: dict[str, int] = {w.key: w.job.resume_ms for w in self.workloads if w.job.resume_ms}
         #: Those of which their status alone says whether they are admitted.
         self.promptly: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
@@ -432,6 +436,10 @@ class State(Tables):
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
+        self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
+        #: Applications whose reservation may have changed, and when those are given up that nobody comes for.
+        self.unmeasured: dict[tuple[str, str, str], Application] = {}
+        self.starting: dict[tuple[str, str, str], int] = {}
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
         #: When a search for victims last found none: it is not repeated before something relevant has changed.

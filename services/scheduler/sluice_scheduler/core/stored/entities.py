@@ -157,6 +157,14 @@ class LostWork(Entity):
         self.recent[str(minute)] = self.recent.get(str(minute), 0) + work_ms
         self.total_ms += work_ms
 
+    def forget_old(self, now_ms: int) -> bool:
+        """Leave out what is older than an hour; whether anything was."""
+        minute = now_ms // 60_000
+        kept = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
+        is_less = len(kept) < len(self.recent)
+        self.recent = kept
+        return is_less
+
     def last_hour_ms(self, now_ms: int) -> int:
         minute = now_ms // 60_000
         return sum(lost for at, lost in self.recent.items() if int(at) > minute - 60)
