@@ -348,6 +348,23 @@ class RebuildEvent(Event):
         return f"{self.cluster}/{self.type}/{self.config.cell}/{self.next_seq}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsideEvent(Event):
+    """Work on something raised an exception at a record: from just before that record on it is set aside.
+
+    The owner that met the exception writes this behind all that is there. A replay looks for these first.
+    """
+
+    type: ClassVar[str] = "setaside"
+    offset: int  # of the record
+    what: str  # the key of a pod, an application or a queue; or the record
+    reason: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.offset}/{self.what}"
+
+
 EVENT_TYPES: tuple[type[Event], ...] = (
     PodEvent,
     WorkloadEvent,
@@ -362,4 +379,5 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     OutcomeEvent,
     ConfigEvent,
     RebuildEvent,
+    SetAsideEvent,
 )

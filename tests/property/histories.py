@@ -26,6 +26,7 @@ GROUP: Final = "group"
 PLAIN: Final = "plain"
 #: What queues may say of those who would take from them.
 RECLAIMS: Final = ({"graceSeconds": 2}, {"graceSeconds": 2}, {"minimumRunTimeSeconds": 3}, {"enabled": False})
+GUARANTEES: Final = ({"cpu": "1"}, {"cpu": "2"}, {"gpu": "2"}, {"cpu": "25%"}, {"cpu": "2", "gpu": "1"})
 #: Of ten decisions these are not done, and so it is answered.
 UNDONE: Final = {0: "Conflict", 1: "Failed", 2: "Superseded"}
 
@@ -57,6 +58,10 @@ def contents(
     pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
     if draw(st.booleans()):
         pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
+    if draw(st.integers(0, 2)) == 0:
+        pools.append({"name": "s", "nodes": 2, "capacity": {"cpu": "3", "gpu": "2"}})
+    for pool in pools:
+        pool["supply"] = draw(st.sampled_from(["", "", "other"]))
     queues: list[dict[str, Any]] = []
     parents = [""]
     for number in range(draw(st.integers(2, 6))):
@@ -66,8 +71,8 @@ def contents(
             queue["parent"] = parent
         if draw(st.integers(0, 3)) == 0:
             queue["limit"] = {"cpu": draw(st.sampled_from(["3", "5", "60%"]))}
-        if not parent and draw(st.integers(0, 3)) == 0:
-            queue["guaranteed"] = {"cpu": draw(st.sampled_from(["1", "2"]))}
+        if draw(st.integers(0, 2)) == 0 and not _is_promised(queues, parent):
+            queue["guaranteed"] = draw(st.sampled_from(GUARANTEES))
         queue["ordering"] = draw(st.sampled_from(["bestEffortFifo", "bestEffortFifo", "strictFifo"]))
         queue["preemption"] = draw(st.sampled_from(["never", "lowerPriority"]))
         if draw(st.integers(0, 4)) == 0:
@@ -86,6 +91,9 @@ def contents(
         "kind": "Scenario",
         "policy": draw(st.sampled_from(policies)),
         "halfLife": draw(st.sampled_from(["3s", "1h"])),
+        "tenure": draw(st.sampled_from(["1h", "3s", "6s"])),
+        "patience": draw(st.sampled_from(["5m", "2s", "4s"])),
+        "reclaimAfter": draw(st.sampled_from(["0s", "0s", "1s"])),
         "pools": pools,
         "queues": queues,
         "events": events,
@@ -121,6 +129,12 @@ def comebacks(draw: Any) -> Scenario:
             "until": 30,
         }
     )
+
+
+def _is_promised(queues: list[dict[str, Any]], name: str) -> bool:
+    """Whether a queue or one above it names a guarantee: what its children add to that might be too much."""
+    by_name = {queue["name"]: queue for queue in queues}
+    return any("guaranteed" in by_name[above] for above in _path(queues, name))
 
 
 def _path(queues: list[dict[str, Any]], name: str) -> list[str]:

@@ -1,107 +1,182 @@
-"""The potential of DESIGN's reclaim, slow and obvious: with exact fractions, from accounts alone.
+"""The potential of ADR 0011, slow and obvious: worked out of all that is held, before a move and after it.
 
-What is saturated and who is blocked is fixed before the move; the resources that it takes count as not
-saturated, the claimant's and the victims' queues as not blocked.
+Its parts, in this order: what is held within guarantees in whole units; what is held within what is deserved;
+the ascending shares of the tree's levels, root first; the number of pods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from reference.reference import Amounts, Node, Reference
 
-Vector = dict[tuple[str, str], Fraction]
+#: What is deserved comes from floating point numbers.
+_TOLERANCE = Fraction(64, 1 << 30)
+
+Kinds = dict[tuple[str, str], int]
 
 
-class Move:
-    def __init__(
-        self, reference: Reference, *, to: str, gained: Amounts, lost: list[tuple[str, Amounts]]
-    ) -> None:
+@dataclass(eq=False)
+class Holding:
+    """What can only be taken back together."""
+
+    queue: str
+    amounts: Amounts
+    pods: int
+    order: tuple[object, ...]  # the lowest is protected most
+    admitted_ms: int
+
+
+@dataclass
+class Value:
+    guaranteed: Fraction
+    deserved: Fraction
+    levels: list[list[Fraction]]
+    pods: int
+
+    def rises_to(self, after: Value) -> bool:
+        for before, later in ((self.guaranteed, after.guaranteed), (self.deserved, after.deserved)):
+            if abs(later - before) > _TOLERANCE:
+                return later > before
+        if self.levels != after.levels:
+            return after.levels > self.levels
+        return after.pods > self.pods
+
+
+class Potential:
+    def __init__(self, reference: Reference, holdings: Iterable[Holding]) -> None:
         self._reference = reference
-        self.claimant = reference.leaves[to]
-        self.victims = [reference.leaves[name] for name, _ in lost]
-        self._changes: dict[int, Amounts] = {}
-        self._change(self.claimant, gained, 1)
-        for name, amounts in lost:
-            self._change(reference.leaves[name], amounts, -1)
-        open_leaves = {id(node) for leaf in (self.claimant, *self.victims) for node in leaf.path}
-        nodes = list(self._nodes(reference.root))
-        self._blocked = {id(n) for n in nodes if id(n) not in open_leaves and reference.is_blocked(n)}
-        self._saturated = reference.saturated() - set(gained)
-        self._gained = gained
+        self._holdings = list(holdings)
 
-    def _change(self, leaf: Node, amounts: Amounts, sign: int) -> None:
-        for node in leaf.path:
-            change = self._changes.setdefault(id(node), {})
-            for key, amount in amounts.items():
-                change[key] = change.get(key, 0) + sign * amount
+    def value(self, taken: Iterable[Holding] = (), added: Iterable[Holding] = ()) -> Value:
+        held = self._after(taken, added)
+        nodes = [node for node in self._below(self._reference.root) if node.parent is not None]
+        levels: dict[int, list[Fraction]] = {}
+        for node in nodes:
+            levels.setdefault(len(node.path), []).append(self._share(node, held))
+        return Value(
+            guaranteed=sum((self._guaranteed(node, held) for node in nodes), Fraction(0)),
+            deserved=sum(
+                (self._deserved(node, held) for node in nodes if not node.children), Fraction(0)
+            ),
+            levels=[sorted(levels[depth]) for depth in sorted(levels)],
+            pods=sum(each.pods for each in held),
+        )
 
-    def _nodes(self, node: Node) -> Iterable[Node]:
+    def share(self, node: Node, taken: Iterable[Holding] = (), added: Iterable[Holding] = ()) -> Fraction:
+        return self._share(node, self._after(taken, added))
+
+    def surplus(
+        self, node: Node, kind: tuple[str, str], taken: Iterable[Holding] = (), added: Iterable[Holding] = ()
+    ) -> int:
+        """So much more of a kind a branch holds than it deserves, by weight, in parts of a unit."""
+        held = self._in(node, self._after(taken, added))
+        amount = sum(self._reference.kinds(each.amounts).get(kind, 0) for each in held)
+        return ((amount << 16) - self._reference.deserved(node).get(kind, 0)) // node.weight
+
+    def _after(self, taken: Iterable[Holding], added: Iterable[Holding]) -> list[Holding]:
+        gone = {id(each) for each in taken}
+        return [*(each for each in self._holdings if id(each) not in gone), *added]
+
+    def _below(self, node: Node) -> Iterable[Node]:
         yield node
         for child in node.children:
-            yield from self._nodes(child)
+            yield from self._below(child)
 
-    def _usage(self, node: Node, *, after: bool) -> Amounts:
-        change = self._changes.get(id(node), {}) if after else {}
-        return {key: node.usage.get(key, 0) + change.get(key, 0) for key in node.usage.keys() | change.keys()}
+    def _in(self, node: Node, held: list[Holding]) -> list[Holding]:
+        """Under one node, those protected most first, one queue after the other."""
+        leaves = [leaf for leaf in self._below(node) if not leaf.children]
+        names = {id(leaf): name for name, leaf in self._reference.leaves.items()}
+        return [
+            each
+            for leaf in leaves
+            for each in sorted(
+                (each for each in held if each.queue == names[id(leaf)]), key=lambda each: each.order
+            )
+        ]
 
-    # ---- shares
+    def _share(self, node: Node, held: list[Holding]) -> Fraction:
+        sums: Kinds = {}
+        for each in self._in(node, held):
+            for kind, amount in self._reference.kinds(each.amounts).items():
+                sums[kind] = sums.get(kind, 0) + amount
+        parts = (self._part(kind, amount) for kind, amount in sums.items())
+        return max(parts, default=Fraction(0)) / node.weight
 
-    def vector(self, node: Node, *, after: bool) -> Vector:
-        if not node.children:
-            whole = self._reference.capacity
-            usage = self._usage(node, after=after)
-            return {k: Fraction(a, whole[k]) if whole.get(k) else Fraction(1) for k, a in usage.items() if a}
-        free = [child for child in node.children if id(child) not in self._blocked]
-        smallest = min((self.share(child, after=after) for child in free), default=Fraction(0))
-        sums: Vector = {}
-        for child in node.children:
-            share = self.share(child, after=after)
-            scale = Fraction(1) if child not in free else smallest / share if share else Fraction(0)
-            for key, part in self.vector(child, after=after).items():
-                sums[key] = sums.get(key, Fraction(0)) + part * scale
-        return sums
+    def _part(self, kind: tuple[str, str], amount: int) -> Fraction:
+        whole = self._reference.whole.get(kind, 0)
+        return Fraction(amount, whole) if whole else Fraction(amount > 0)
 
-    def share(self, node: Node, *, after: bool) -> Fraction:
-        vector = self.vector(node, after=after)
-        if node.children:
-            vector = {key: part for key, part in vector.items() if key not in self._saturated}
-        return max(vector.values(), default=Fraction(0)) / node.weight
+    def _guaranteed(self, node: Node, held: list[Holding]) -> Fraction:
+        """A unit counts by the largest part of what the guarantee names, if it fits into what is left of it."""
+        reference = self._reference
+        bounds = reference.bounds(node, "guaranteed") if node.facts is not None else []
+        left = [amount for _, amount in bounds]
+        total = Fraction(0)
+        for each in self._in(node, held):
+            parts = [sum(each.amounts.get(key, 0) for key in keys) for keys, _ in bounds]
+            if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
+                left = [rest - part for part, rest in zip(parts, left, strict=True)]
+                wholes = [sum(reference.capacity.get(key, 0) for key in keys) for keys, _ in bounds]
+                total += max(
+                    Fraction(part, whole) if whole else Fraction(1)
+                    for part, whole in zip(parts, wholes, strict=True)
+                    if part
+                )
+        return total
 
-    # ---- the judgement
+    def _deserved(self, leaf: Node, held: list[Holding]) -> Fraction:
+        """The lesser of what is held and deserved; after its tenure the unit that crosses counts nothing."""
+        reference = self._reference
+        deserved = reference.deserved(leaf)
+        mine = self._in(leaf, held)
+        sums: Kinds = {}
+        for each in mine:
+            for kind, amount in reference.kinds(each.amounts).items():
+                sums[kind] = sums.get(kind, 0) + amount
+        counted = sums
+        if not self._is_within(sums, deserved):
+            within, crossing = self._whole_units(mine, deserved)
+            if crossing is not None and self._is_old(leaf, crossing):
+                counted = within
+        total = Fraction(0)
+        for kind, amount in counted.items():
+            if counted is sums:
+                whole = reference.whole.get(kind, 0)
+                allowed = min(amount << 16, deserved.get(kind, 0))
+                total += Fraction(allowed, whole << 16) if whole else Fraction(allowed > 0)
+            else:
+                total += self._part(kind, amount)
+        return total
 
-    def shortfalls(self, *, after: bool) -> dict[tuple[str, int], int]:
-        found = {}
-        for node in self._nodes(self._reference.root):
-            if node.facts is not None:
-                usage = self._usage(node, after=after)
-                for number, (keys, amount) in enumerate(self._reference.bounds(node, "guaranteed")):
-                    # What nobody asks for is not short: only the change by the move is looked at.
-                    found[(node.name, number)] = max(0, amount - sum(usage.get(key, 0) for key in keys))
-        return found
+    def _whole_units(
+        self, mine: list[Holding], deserved: Kinds
+    ) -> tuple[Kinds, Holding | None]:
+        within: Kinds = {}
+        crossing = None
+        for each in mine:
+            with_it = dict(within)
+            for kind, amount in self._reference.kinds(each.amounts).items():
+                with_it[kind] = with_it.get(kind, 0) + amount
+            if self._is_within(with_it, deserved):
+                within = with_it
+            elif crossing is None:
+                crossing = each
+        return within, crossing
 
-    def robs_a_guarantee(self) -> bool:
-        before, after = self.shortfalls(after=False), self.shortfalls(after=True)
-        return any(after[name] > before[name] for name in before)
+    def _is_within(self, held: Kinds, deserved: Kinds) -> bool:
+        return all(
+            amount << 16 <= deserved.get(kind, 0) + self._reference.slack(kind)
+            for kind, amount in held.items()
+        )
 
-    def mends_a_guarantee(self) -> bool:
-        before, after = self.shortfalls(after=False), self.shortfalls(after=True)
-        return any(after[name] < before[name] for name in before)
-
-    def robs_somebody_poorer(self) -> bool:
-        for victim in self.victims:
-            above = {id(node) for node in self.claimant.path}
-            theirs = next(node for node in victim.path if id(node.parent) in above)
-            mine = next(node for node in self.claimant.path if node.parent is theirs.parent)
-            if self.share(mine, after=True) >= self.share(theirs, after=False):
-                return True
-        return False
-
-    def levels(self, *, after: bool) -> list[list[Fraction]]:
-        """The ascending share vectors of the tree's levels, root first; all branches of each."""
-        by_depth: dict[int, list[Fraction]] = {}
-        for node in self._nodes(self._reference.root):
-            if node.parent is not None:
-                by_depth.setdefault(len(node.path), []).append(self.share(node, after=after))
-        return [sorted(by_depth[depth]) for depth in sorted(by_depth)]
+    def _is_old(self, leaf: Node, unit: Holding) -> bool:
+        state = self._reference.state
+        names = {id(node): name for name, node in self._reference.leaves.items()}
+        queue = next(queue for queue in state.queues if queue.name == names[id(leaf)])
+        tenure_ms = queue.facts.tenure_ms
+        if tenure_ms is None:
+            tenure_ms = state.config.tenure_ms
+        return bool(state.now_ms - unit.admitted_ms >= tenure_ms)

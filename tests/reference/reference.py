@@ -1,8 +1,9 @@
 """The executable reference: slow and obvious. From the entities alone, with exact fractions and from nothing,
 it computes whose turn it is; tests compare every choice of the fast core with it.
 
-It knows drf, both orderings, gangs, pod groups, plain pods, growth, guarantees and limits, several pools,
-evictions and promises.
+It knows drf, both orderings, gangs, pod groups, plain pods, growth, guarantees and limits, several pools and
+supplies, the size of nodes, room that is kept, evictions and promises. What is deserved it takes as it was
+worked out last: deserved.py knows how.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 
+from sluice.events import PodFacts
 from sluice.quantities import is_percent, parse_percent, to_base_units
 from sluice_scheduler.core import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -18,14 +20,25 @@ from sluice_scheduler.core.stored.accounts import Pod, Workload
 Amounts = dict[tuple[str, str], int]  # (pool, resource) → amount
 
 
+COVERED, DESERVED, BEYOND = 0, 1, 2
+
+
 @dataclass
 class Claim:
     key: str
     place: tuple[object, ...]
     parts: list[tuple[int, dict[str, int], dict[str, str]]]  # pods, requests of each, node selector
+    leaf: Node
 
 
 @dataclass
+class Spot:
+    pools: tuple[str, ...]  # of each part
+    cost: Amounts
+    scattered: bool = False  # no pool is open to all parts
+
+
+@dataclass(eq=False)
 class Node:
     name: str
     weight: int
@@ -57,6 +70,12 @@ class Reference:
         self._fill()
         for key in (*self.root.usage, *self.root.leaving):
             self.capacity.setdefault(key, 0)
+        self.claims = {claim.key: claim for leaf in self.leaves.values() for claim in leaf.claims}
+        self.supplies = {pool.name: pool.facts.supply for pool in state.pools}
+        self.whole: Amounts = {}
+        for (pool, resource), amount in self.capacity.items():
+            kind = (self.supplies[pool], resource)
+            self.whole[kind] = self.whole.get(kind, 0) + amount
 
     def _build(self, parent_name: str, parent: Node) -> None:
         queues = [queue for queue in self.state.queues if queue.facts.parent == parent_name]
@@ -128,8 +147,10 @@ class Reference:
         facts = [pod.facts for pod in pods]
         first = min(pod.uid for pod in pods)
         place = (-max(f.priority for f in facts), min(f.created_ms for f in facts), group[0], first)
-        parts = [(1, f.requests, f.node_selector) for f in facts]
-        self.leaves[pods[0].queue].claims.append(Claim(key, place, parts))
+        parts = sorted({_like(f): f for f in facts}.items(), key=lambda each: each[0])
+        alike = [(sum(_like(f) == like for f in facts), f.requests, f.node_selector) for like, f in parts]
+        leaf = self.leaves[pods[0].queue]
+        leaf.claims.append(Claim(key, place, alike, leaf))
 
     def _line_up(self, pod: Pod) -> None:
         if pod.key in self.promised:
@@ -142,8 +163,8 @@ class Reference:
                 return
             first = (-workload.facts.priority, workload.facts.created_ms, pod.namespace, workload.uid)
             place = (*first, facts.created_ms, pod.uid)
-        claim = Claim(pod.key, place, [(1, facts.requests, facts.node_selector)])
-        self.leaves[pod.queue].claims.append(claim)
+        leaf = self.leaves[pod.queue]
+        leaf.claims.append(Claim(pod.key, place, [(1, facts.requests, facts.node_selector)], leaf))
 
     def _reserve(self, workload: Workload) -> None:
         for pod_set in workload.facts.pod_sets:
@@ -158,8 +179,8 @@ class Reference:
         parts = [(minimum(workload, s), s.requests, s.node_selector) for s in facts.pod_sets]
         if any(pods for pods, _, _ in parts):
             place = (-facts.priority, facts.created_ms, workload.namespace, workload.uid)
-            claim = Claim(workload.key, place, [part for part in parts if part[0]])
-            self.leaves[workload.queue].claims.append(claim)
+            leaf = self.leaves[workload.queue]
+            leaf.claims.append(Claim(workload.key, place, [part for part in parts if part[0]], leaf))
 
     def _charge(
         self, queue: str, pool: str, requests: dict[str, int], *, pods: int, leaving: bool = False
@@ -171,14 +192,21 @@ class Reference:
 
     # ---- what fits
 
-    def options(self, claim: Claim) -> list[Amounts]:
-        """Costs of the ways to place a claim: all in one pool by name, or each part where it may go."""
-        pools = sorted({pool for pool, _ in self.capacity})
-        allowed = [
-            [p for p in pools if selector.items() <= {"pool": p}.items()] for _, _, selector in claim.parts
-        ]
-        common = [(p,) * len(allowed) for p in pools if all(p in each for each in allowed)]
-        return [self._cost(claim, choice) for choice in common or product(*allowed)]
+    def _pools_holding(self, requests: dict[str, int], selector: dict[str, str]) -> list[str]:
+        """Pools with a node that is large enough for one such pod, by name."""
+        found = set()
+        for node in self.state.nodes:
+            labels, there = node.facts.labels, node.facts.allocatable
+            if selector.items() <= labels.items() and all(there.get(r, 0) >= n for r, n in requests.items()):
+                found.add(labels["pool"])
+        return sorted(found)
+
+    def spots(self, claim: Claim) -> list[Spot]:
+        """Ways to place a claim: all in one pool, or each part where it may go."""
+        allowed = [self._pools_holding(requests, selector) for _, requests, selector in claim.parts]
+        common = [pool for pool in allowed[0] if all(pool in each for each in allowed)]
+        choices = [(pool,) * len(allowed) for pool in common] or list(product(*allowed))
+        return [Spot(choice, self._cost(claim, choice), scattered=not common) for choice in choices]
 
     def _cost(self, claim: Claim, pools: tuple[str, ...]) -> Amounts:
         cost: Amounts = {}
@@ -200,108 +228,162 @@ class Reference:
                 found.append((keys, to_base_units(resource, text)))
         return found
 
+    def left(self, node: Node, keys: list[tuple[str, str]], most: int) -> int:
+        """Under a bound, beside what is held, what still leaves, and what is kept for whose turn it is."""
+        held = sum(node.usage.get(key, 0) + max(0, node.leaving.get(key, 0)) for key in keys)
+        kept = 0
+        for turn in self.state.turns:
+            claim = self.claims.get(turn.claim)
+            if turn.cost and claim is not None and node in claim.leaf.path:
+                kept = sum(amount for _, pool, resource, amount in turn.cost if (pool, resource) in keys)
+        return most - held - kept
+
     def fits(self, leaf: Node, cost: Amounts) -> bool:
         if any(key not in self.capacity for key in cost):
             return False
         for node in leaf.path:
             for keys, most in self.bounds(node, "limit"):
                 asked = sum(cost.get(key, 0) for key in keys)
-                held = sum(node.usage.get(key, 0) + max(0, node.leaving.get(key, 0)) for key in keys)
-                if asked and held + asked > most:
+                if asked and asked > self.left(node, keys, most):
                     return False
         return True
 
-    def head(self, leaf: Node) -> tuple[Claim, Amounts] | None:
+    def chosen_spot(self, leaf: Node, claim: Claim) -> Spot | None:
+        """Of the spots where a claim fits that with most room beside what must go there."""
+        fitting = [spot for spot in self.spots(claim) if self.fits(leaf, spot.cost)]
+        if not fitting or fitting[0].scattered:
+            return fitting[0] if fitting else None
+        choices = len(self.spots(claim))
+        pressure = self.pressure()
+
+        def ease(spot: Spot) -> int:
+            return min(
+                (
+                    self.left(self.root, [key], self.capacity[key])
+                    - amount
+                    - max(0, pressure.get(key, 0) - amount // choices)
+                )
+                * 1_000_000
+                // max(1, self.capacity[key])
+                for key, amount in spot.cost.items()
+            )
+
+        return max(fitting, key=ease)  # of equals the first
+
+    def pressure(self) -> Amounts:
+        """What waits for each pool: of what may go elsewhere too a part."""
+        found: Amounts = {}
+        for claim in self.claims.values():
+            spots = [spot for spot in self.spots(claim) if not spot.scattered]
+            for spot in spots:
+                for key, amount in spot.cost.items():
+                    found[key] = found.get(key, 0) + amount // len(spots)
+        return found
+
+    def head(self, leaf: Node) -> tuple[Claim, Spot] | None:
         claims = sorted(leaf.claims, key=lambda claim: claim.place)
         if leaf.strict:
             claims = claims[:1]
         for claim in claims:
-            for cost in self.options(claim):
-                if self.fits(leaf, cost):
-                    return claim, cost
+            spot = self.chosen_spot(leaf, claim)
+            if spot is not None:
+                return claim, spot
         return None
 
     # ---- shares
 
-    def saturated(self) -> set[tuple[str, str]]:
-        asked: dict[tuple[str, str], list[int]] = {key: [] for key in self.capacity}
-        for leaf in self.leaves.values():
-            for claim in leaf.claims:
-                for cost in self.options(claim):
-                    for key, amount in cost.items():
-                        asked.setdefault(key, []).append(amount)
-        found = set()
-        for key, most in self.capacity.items():
-            left = most - self.root.usage.get(key, 0) - max(0, self.root.leaving.get(key, 0))
-            if left <= 0 or (asked[key] and min(asked[key]) > left):
-                found.add(key)
+    def kinds(self, amounts: Amounts) -> Amounts:
+        """By supply and resource instead of pool and resource."""
+        found: Amounts = {}
+        for (pool, resource), amount in amounts.items():
+            kind = (self.supplies[pool], resource)
+            found[kind] = found.get(kind, 0) + amount
         return found
 
-    def is_blocked(self, node: Node) -> bool:
-        if node.children:
-            return all(self.is_blocked(child) for child in node.children)
-        return self.head(node) is None
-
-    def vector(self, node: Node) -> dict[tuple[str, str], Fraction]:
-        if not node.children:
-            return {
-                key: Fraction(amount, self.capacity[key]) if self.capacity.get(key) else Fraction(1)
-                for key, amount in node.usage.items()
+    def share(self, node: Node, more: Amounts | None = None) -> Fraction:
+        """The largest part of any kind, by weight."""
+        held = self.kinds(node.usage)
+        for kind, amount in (more or {}).items():
+            held[kind] = held.get(kind, 0) + amount
+        return max(
+            (
+                Fraction(amount, self.whole[kind]) if self.whole.get(kind) else Fraction(1)
+                for kind, amount in held.items()
                 if amount
-            }
-        sums: dict[tuple[str, str], Fraction] = {}
-        free = [child for child in node.children if not self.is_blocked(child)]
-        smallest = min((self.share(child) for child in free), default=Fraction(0))
-        for child in node.children:
-            share = self.share(child)
-            scale = Fraction(1) if child not in free else smallest / share if share else Fraction(0)
-            for key, part in self.vector(child).items():
-                sums[key] = sums.get(key, Fraction(0)) + part * scale
-        return sums
-
-    def share(self, node: Node) -> Fraction:
-        vector = self.vector(node)
-        if node.children:
-            saturated = self.saturated()
-            if len(saturated) < len(self.capacity):
-                vector = {key: part for key, part in vector.items() if key not in saturated}
-        return max(vector.values(), default=Fraction(0)) / node.weight
+            ),
+            default=Fraction(0),
+        ) / node.weight
 
     def is_covered(self, node: Node, cost: Amounts) -> bool:
-        bounds = self.bounds(node, "guaranteed") if node.facts is not None else []
-        covered: set[tuple[str, str]] = set()
-        for keys, amount in bounds:
+        """Within the guarantee in each resource that it names and the claim asks for."""
+        covered = False
+        for keys, amount in self.bounds(node, "guaranteed") if node.facts is not None else []:
             asked = sum(cost.get(key, 0) for key in keys)
             if asked and asked + sum(node.usage.get(key, 0) for key in keys) > amount:
                 return False
-            if asked:
-                covered.update(keys)
-        return bool(bounds) and all(key in covered for key in cost)
+            covered = covered or asked > 0
+        return covered
+
+    def deserved(self, node: Node) -> dict[tuple[str, str], int]:
+        """As it was worked out last, in parts of a unit."""
+        known = self.state.deserved.get("deserved")
+        is_own = node.parent is not None and node.parent.name == node.name
+        amounts = known.amounts.get(node.name + "/" * is_own, {}) if known is not None else {}
+        found = {}
+        for name, amount in amounts.items():
+            supply, _, resource = name.partition("/")
+            found[(supply, resource)] = amount
+        return found
+
+    def deserves(self, node: Node, cost: Amounts) -> bool:
+        held, deserved = self.kinds(node.usage), self.deserved(node)
+        return all(
+            (held.get(kind, 0) + amount) << 16 <= deserved.get(kind, 0) + self.slack(kind)
+            for kind, amount in self.kinds(cost).items()
+        )
+
+    def slack(self, kind: tuple[str, str]) -> int:
+        return ((self.whole.get(kind, 0) << 16) >> 30) + 1
 
     # ---- the choice
 
-    def next_claim(self) -> str | None:
+    def next_claim(self) -> tuple[str, tuple[str, ...]] | None:
+        """The claim that is served next, and the pool of each of its parts."""
         found = self._best(self.root)
-        return found[0].key if found else None
+        return (found[0].key, found[1].pools) if found else None
 
-    def _best(self, node: Node) -> tuple[Claim, Amounts, bool] | None:
-        """The claim served next under a node, and whether a guarantee at or below it covers the claim."""
+    def _best(self, node: Node) -> tuple[Claim, Spot, int] | None:
+        """The claim served next under a node, where, and in which class."""
+        best: tuple[tuple[object, ...], tuple[Claim, Spot, int]] | None = None
         if not node.children:
             head = self.head(node)
-            return (*head, self.is_covered(node, head[1])) if head else None
-        best: tuple[tuple[object, ...], tuple[Claim, Amounts, bool]] | None = None
+            return (*head, self._class_of(node, head[0], DESERVED)) if head else None
         for child in node.children:
             found = self._best(child)
             if found is None:
                 continue
-            claim, _, covered = found
-            rank = (not covered, self.share(child), claim.place[0], claim.place[1], child.order)
+            claim, _, at = found
+            rank = (at, self.share(child), claim.place[0], claim.place[1], child.order)
             if best is None or rank < best[0]:
                 best = rank, found
         if best is None:
             return None
-        claim, cost, covered = best[1]
-        return claim, cost, covered or (node.facts is not None and self.is_covered(node, cost))
+        claim, spot, at = best[1]
+        return claim, spot, at if node is self.root else self._class_of(node, claim, at)
+
+    def _class_of(self, node: Node, claim: Claim, below: int) -> int:
+        """Judged by the first place where it might go."""
+        spot = self.spots(claim)[0]
+        if below == COVERED or (not spot.scattered and self.is_covered(node, spot.cost)):
+            return COVERED
+        if below == DESERVED and not spot.scattered and self.deserves(node, spot.cost):
+            return DESERVED
+        return BEYOND
+
+
+def _like(facts: PodFacts) -> tuple[object, ...]:
+    """What pods that are alike have in common."""
+    return (tuple(sorted(facts.requests.items())), tuple(sorted(facts.node_selector.items())))
 
 
 def minimum(workload: Workload, pod_set: object) -> int:

@@ -16,6 +16,9 @@ _PREFIX: Final = "sluice_scheduler"
 
 TAKEOVERS = Counter(f"{_PREFIX}_takeovers_total", "Times a cell was taken over", ["cell", "result"])
 ROLLBACKS = Counter(f"{_PREFIX}_rollbacks_total", "Ledgers found older than what they had decided", ["cell"])
+SET_ASIDE = Counter(
+    f"{_PREFIX}_set_aside_total", "Times that work on something raised an exception", ["cell"]
+)
 UNREADABLE = Counter(f"{_PREFIX}_unreadable_total", "Records set aside as dead letters", ["cell"])
 DIVERGENCES = Counter(f"{_PREFIX}_divergences_total", "Decisions published before with other bytes", ["cell"])
 RECORDS = Counter(f"{_PREFIX}_records_total", "Records read from the input log", ["cell"])

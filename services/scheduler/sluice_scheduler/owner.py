@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from kafka.errors import KafkaError
 from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
-from sluice.events import Event
+from sluice.events import Event, SetAsideEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
 from sluice.pace import Pace
@@ -59,6 +59,9 @@ REFUSED_PAUSE_S: Final = 10.0
 SILENT_S: Final = 15
 #: Between two commits, at least.
 PACE_S: Final = 0.04
+#: What is set aside when nothing less can be blamed: the record itself, by its offset.
+RECORD: Final = "record/"
+REASON_MAX: Final = 500
 
 
 Pieces: TypeAlias = AsyncGenerator[list[Received], None]
@@ -77,6 +80,15 @@ class WallClock:
 
 class LostRecordsError(Exception):
     """The log no longer has what the ledger has not read: take the cell over again, and judge anew."""
+
+
+class PoisonedError(Exception):
+    """A step raised an exception."""
+
+    def __init__(self, offset: int, what: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}"[:REASON_MAX])
+        self.offset = offset
+        self.what = what
 
 
 class CellOwner:
@@ -110,6 +122,8 @@ class CellOwner:
             holder=holder,
             clock=self._clock,
         )
+        #: By offset: what is set aside just before that record is stepped.
+        self._set_aside: dict[int, list[SetAsideEvent]] = {}
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 
@@ -137,6 +151,10 @@ class CellOwner:
             pause_s = PAUSE_S
             try:
                 await self._own()
+            except* PoisonedError as errors:
+                poisoned = next(error for error in errors.exceptions if isinstance(error, PoisonedError))
+                await self._quarantine(poisoned)
+                pause_s = 0.0
             except* (FencedError, DivergenceError):
                 raise
             except* NewerLedgerError as errors:
@@ -190,6 +208,8 @@ class CellOwner:
         await self._ledger.commit(self._cell, commit)
         outbox.put(decided)
         metrics.observe_commit(self._cell, commit, state)
+        for offset in [offset for offset in self._set_aside if offset < commit.next_offset]:
+            del self._set_aside[offset]
         return replace(meta, next_offset=commit.next_offset, next_seq=commit.next_seq)
 
     async def _in_sequence(
@@ -225,10 +245,19 @@ class CellOwner:
 
     async def _step(self, epoch: Epoch, state: State, received: Received) -> list[OutboxEntry]:
         event = await self._read(received)
-        if event is None:
+        if event is None or any(
+            each.what.startswith(RECORD) for each in self._set_aside.get(received.offset, ())
+        ):
             return []
         started = time.perf_counter()
-        decisions = step(state, event)
+        try:
+            decisions = [
+                decision
+                for each in (*self._set_aside.get(received.offset, ()), event)
+                for decision in step(state, each)
+            ]
+        except Exception as error:
+            raise PoisonedError(received.offset, state.working_on, error) from error
         metrics.STEP_SECONDS.observe(time.perf_counter() - started)
         return [
             OutboxEntry(
@@ -239,6 +268,36 @@ class CellOwner:
             )
             for decision in decisions
         ]
+
+    async def _quarantine(self, poisoned: PoisonedError) -> None:
+        """Write down, for every replay, that from this record on what was worked on is set aside.
+
+        What was set aside already and raises again is the record's doing: then that is passed over.
+        """
+        known = self._set_aside.setdefault(poisoned.offset, [])
+        what = poisoned.what
+        if not what or any(each.what == what for each in known):
+            what = f"{RECORD}{poisoned.offset}"
+        event = SetAsideEvent(
+            offset=poisoned.offset,
+            what=what,
+            reason=str(poisoned),
+            time_ms=self._clock.now_ms(),
+            cluster=self._settings.cluster,
+            more=True,
+        )
+        known.append(event)
+        metrics.SET_ASIDE.labels(self._cell).inc()
+        log.error(
+            "set aside %s, which raised %r at offset %s: everybody else's work goes on",
+            what,
+            poisoned.__cause__,
+            poisoned.offset,
+            exc_info=poisoned.__cause__,
+            extra={"cell": self._cell},
+        )
+        message = EVENTS.encode(event, source=f"sluice/scheduler/{self._cell}")
+        await self._log.append(self._settings.events_topic, self._partition, [message])
 
     async def _read(self, received: Received) -> Event | None:
         """The record's event; what can't be read goes to the dead letters, and the rest goes on."""

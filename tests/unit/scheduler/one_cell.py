@@ -31,7 +31,7 @@ from sluice_scheduler.core.stored.entities import Report
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger import Commit
 from sluice_scheduler.metrics import observe_commit
-from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
+from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell, outcome
 
 
 def shown_metric(name: str, **labels: str) -> float | None:
@@ -39,7 +39,7 @@ def shown_metric(name: str, **labels: str) -> float | None:
 
 
 def contended() -> OneCell:
-    """Queue `a` holds all that there is, with pods a1 and a2; b1 of queue `b` came later."""
+    """Queue `a` holds all that there is, with pods a1 and a2; b1 of queue `b` came a second ago."""
     cell = OneCell()
     cell.pool(cpu=2000)
     for queue in ("a", "b"):
@@ -50,6 +50,7 @@ def contended() -> OneCell:
         cell.pod(name, "a", gated=False)
     cell.tick()
     cell.pod("b1", "b")
+    cell.tick()
     return cell
 
 
@@ -57,7 +58,7 @@ class OneCell:
     """Objects are told of by name; to tell of one again is to change it."""
 
     def __init__(self) -> None:
-        self.cell = SimulatedCell(installed_policies())
+        self.cell = SimulatedCell(installed_policies(), replace(CONFIG, reclaim_after_ms=0))
         self.decisions: list[Decision] = []
         self._versions = count(1)
         self._now_ms = 0

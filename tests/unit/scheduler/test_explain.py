@@ -60,8 +60,8 @@ def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
     )
     assert answer(simulation, "second") == Answer(
         reason="NoRoom",
-        sentence="waits for 4 cpu under pool default's cpu; a is at 25% of its fair share of cpu; it "
-        "fits once 1 of a's pods with cpu has ended",
+        sentence="waits for 4 cpu under pool default's cpu; a has 25.0% by weight and deserves "
+        "100.0%; it fits once 1 of a's pods with cpu has ended",
         position=1,
     )
     assert answer(simulation, "third").position == 2
@@ -152,8 +152,7 @@ def test_an_estimate_comes_from_the_ends_of_the_queues_pods_and_only_from_them()
     # Four run at a time, for 20 s each, and one comes every second: one ends every 5 s on average.
     busy = simulated([{"name": "a"}], events(repeat=60, runtime="20s"), until="100s")
     now = busy.cell.state.cell.time_ms
-    fair = FairFigures(busy.cell.state)
-    [first, second, *_] = [why(busy.cell.state, key, fair) for key in waiting(busy.cell.state, "a")]
+    [first, second, *_] = [why(busy.cell.state, key) for key in waiting(busy.cell.state, "a")]
     assert first.eta_ms is not None
     assert second.eta_ms is not None
     assert 3_000 <= first.eta_ms - now <= 8_000
@@ -192,7 +191,7 @@ def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> Non
         (
             {"requests": {"memory": "2Gi"}},
             "TooLarge",
-            "asks for 2Gi memory at once, more than pool default's memory, 1Gi in all: ask for less, or add",
+            "asks for 2Gi memory, more than any node of pool default can hold (1Gi at most): ask for less, or add",
         ),
     ],
 )

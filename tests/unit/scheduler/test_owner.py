@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from fakes.owned_cell import SETTINGS, OwnedCell, until
 from kafka.errors import KafkaError
 from sluice.codec import EVENTS, Message
-from sluice.events import ConfigEvent
+from sluice.events import ConfigEvent, SetAsideEvent
 from sluice.kafka import DEAD_LETTER_PREFIX
 from sluice.values import Epoch
 from sluice_scheduler import owner, published
+from sluice_scheduler.core.passes import schedule
 from sluice_scheduler.ledger import SCHEMA, Commit, FencedError, LedgerError
 from sluice_scheduler.ledger.memory import MemoryLedger
 from sluice_scheduler.published import DivergenceError
@@ -349,3 +351,59 @@ async def test_a_ledger_of_a_newer_version_is_left_alone_until_it_can_be_read(ce
         held.meta = replace(held.meta, schema=SCHEMA)
         cell.pods(10, 11)
         await until(lambda: cell.admitted == 11)
+
+
+# ---- what raises an exception
+
+
+@pytest.mark.parametrize("where", ["open_gate", "admit"])
+async def test_a_pod_that_raises_is_set_aside_and_everybody_else_goes_on(
+    cell: OwnedCell, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    poison(monkeypatch, where)
+    async with cell.owned() as taken:
+        cell.pods(10, 20)
+        await until(lambda: cell.admitted == 19)
+        await cell.settled()
+        assert not taken.missing
+    told = [e for e in cell.topics.log.events(SETTINGS.events_topic) if isinstance(e, SetAsideEvent)]
+    assert {event.what.rpartition("/")[2] for event in told} == {"pod-pod-13"}
+    assert "ZeroDivisionError" in told[0].reason
+    before = cell.decisions
+    async with cell.owned():  # a restart changes nothing
+        cell.pods(20, 22)
+        await until(lambda: cell.admitted == 21)
+    assert cell.decisions[: len(before)] == before
+
+
+async def test_a_record_that_raises_whatever_is_set_aside_is_passed_over(
+    cell: OwnedCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step_module = sys.modules["sluice_scheduler.core.step"]
+    on_object = step_module.on_object
+
+    def raising(state: Any, event: Any) -> None:
+        if event.uid == "pod-pod-13":
+            state.working_on = ""
+            raise ValueError("nobody to blame")
+        on_object(state, event)
+
+    monkeypatch.setattr(step_module, "on_object", raising)
+    async with cell.owned() as taken:
+        cell.pods(10, 20)
+        await until(lambda: cell.admitted == 19)
+        await cell.settled()
+        assert not taken.missing
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Whatever admits the fourteenth pod divides by nothing."""
+    function = getattr(schedule, where)
+
+    def raising(state: Any, what: Any, *args: Any, **named: Any) -> None:
+        claim = args[0] if where == "admit" else what
+        if claim.key.endswith("pod-pod-13"):
+            raise ZeroDivisionError("poison")
+        function(state, what, *args, **named)
+
+    monkeypatch.setattr(schedule, where, raising)

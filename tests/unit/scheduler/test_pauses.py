@@ -78,6 +78,7 @@ def test_who_could_not_be_evicted_is_no_victim_for_a_while() -> None:
         """Who was to leave last, and then could not."""
         [*_, last] = [each for each in cell.decisions if isinstance(each, Evict)]
         cell.decisions += cell.cell.feed([replace(outcome(last, cell._now_ms), result="Rejected")])
+        cell.tick()
         return last.name
 
     assert [refused(), refused()] == ["a2", "a1"]

@@ -28,6 +28,7 @@ def cell() -> OneCell:
             cell.pod(decision.name, "a", gated=False, decision=f"1-1.{decision.seq}")
     for number in range(2):
         cell.pod(f"g{number}", "b", **GROUP)
+    cell.tick()
     assert len(cell.state.promises) == 1
     return cell
 

@@ -96,6 +96,7 @@ def test_a_pod_that_was_taken_back_is_no_failure_and_comes_back() -> None:
     job(cell, replicas=4, completions=4)
     assert len(cell.open) == 4
     cell.pods("p1", "p2", tenant="poor")
+    cell.pass_seconds(1)
     assert {"p1", "p2"} <= cell.open
     assert shown(cell).failed == 0
     cell.become("Succeeded", "p1", "p2")

@@ -9,7 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from sluice_scheduler.core.passes.reclaim import Search
+from sluice_scheduler.core.passes import reclaim
+from sluice_scheduler.core.passes.reclaim import Claimants, Move
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.reading import parse
 from sluice_scheduler.simulator.run import Simulation
@@ -255,7 +256,11 @@ def test_decisions_that_do_not_come_to_an_end_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both queues believe that they are owed what they have in common."""
-    monkeypatch.setattr(Search, "_is_right", lambda search: True)
+    for question in ("_is_right", "_is_due"):
+        monkeypatch.setattr(Move, question, lambda move: True)
+    monkeypatch.setattr(Move, "_may_take_from", lambda move, branch: True)
+    monkeypatch.setattr(Claimants, "_may_push", lambda claimants, leaf, claim: True)
+    monkeypatch.setattr(reclaim, "is_barred", lambda state, claim: False)
     assert main([str(REPOSITORY / "tests/scenarios/shared-guarantee-sibling-off.yaml")]) == 1
     assert "at 2s decisions do not come to an end" in capsys.readouterr().err
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.events import PodSetFacts, TickEvent, WorkloadEvent, WorkloadFacts
 from sluice_scheduler.simulator.cell import CLUSTER
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a tick reports before the pass that settles the records before it, and marks nothing as due: "
-    "when the core is mended, take this mark off",
-)
 def test_a_queue_whose_application_ends_in_one_batch_with_a_tick_is_shown_empty() -> None:
     """Seen in `make demo`: an idle queue showed 1 cpu in use until something else happened to it."""
     cell = Applications()

@@ -117,6 +117,7 @@ def test_an_eviction_in_the_middle_of_a_scale_up_strands_nothing() -> None:
     cell.pods("r1", "r2", "r3", "r4", of="ray", pod_set="main", tenant="rich")
     cell.pods("r5", "r6", of="ray", pod_set="main", tenant="rich")  # growth that waits
     cell.application("job", pod_set("main", 4, 4, 4), tenant="poor")
+    cell.pass_seconds(1)
     assert not cell.is_released("ray")
     assert cell.is_released("job")
     cell.pods("j1", "j2", "j3", "j4", of="job", pod_set="main", tenant="poor")
@@ -314,6 +315,7 @@ def test_growth_is_taken_back_first_and_the_whole_only_where_it_must_be() -> Non
     cell.pods("head", of="ray", pod_set="head", tenant="rich")
     cell.pods("w1", "w2", "w3", "w4", "w5", of="ray", pod_set="small", tenant="rich")
     cell.pods("p1", "p2", "p3", tenant="poor")
+    cell.pass_seconds(1)
     assert {"p1", "p2", "p3", "head", "w1"} <= cell.open
     assert len(cell.open) == 6
     assert not any(isinstance(d, EvictWorkload) for d in cell.decisions)
@@ -531,6 +533,7 @@ class TestReplicasOfSeveralHosts:
         self.grown(cell, workers=6)
         assert len(cell.open) == 7
         cell.pods("o", tenant="other")
+        cell.pass_seconds(1)
         assert cell.open == {"head", "w0", "w1", "w2", "w3", "o"}
         assert cell.held() == 5000
 
@@ -538,6 +541,7 @@ class TestReplicasOfSeveralHosts:
         cell = Applications("team", "other")
         cell.pods(*(f"o{number}" for number in range(7)), tenant="other")
         self.grown(cell, workers=4)
+        cell.pass_seconds(3)
         assert {"head", "w0", "w1", "w2", "w3"} <= cell.open
         assert len(cell.open) == 10
 

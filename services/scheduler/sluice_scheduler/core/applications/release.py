@@ -71,6 +71,9 @@ def heed(state: State) -> None:
     unheeded, state.unheeded = state.unheeded, {}
     for key in sorted(unheeded):
         workload = state.workloads.get(key)
+        state.working_on = key
+        if state.is_aside(key):
+            continue
         if workload is None or workload.facts.finished or controlled(state, workload):
             continue
         if not state.is_live(workload.cluster) or workload.retry_ms:

@@ -46,15 +46,15 @@ def judge_starts(state: State) -> None:
             _measure(state, app, app.workload)
     late = sorted(key for key, due_ms in state.starting.items() if due_ms <= state.now_ms)
     for key in late[:JUDGED_MAX]:
-        app = state.applications.get(key)
-        workload = app.workload if app is not None else None
-        if app is None or workload is None:
+        found = state.applications.get(key)
+        workload = found.workload if found is not None else None
+        if found is None or workload is None:
             del state.starting[key]
         elif _due_ms(state, workload) > state.now_ms:
             state.starting[key] = _due_ms(state, workload)
         elif not _is_blind(state, workload):
             del state.starting[key]
-            _give_up(state, app, workload)
+            _give_up(state, found, workload)
 
 
 def somebody_came(state: State, workload: Workload) -> None:

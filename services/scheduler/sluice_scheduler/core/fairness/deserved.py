@@ -101,7 +101,9 @@ class Sibling:
         lines.append((max((use[kind] / (capacity[kind] * self.weight) for kind in others), default=0.0), 0.0))
         at = 0.0
         while at < length * _WHOLE:
-            level, slope = max((base + rise * at, rise) for base, rise in lines)
+            level = max(base + rise * at for base, rise in lines)
+            # Where lines meet the steepest goes on; they meet but for a rounding.
+            slope = max(rise for base, rise in lines if base + rise * at >= level * _WHOLE - _NOTHING**2)
             until = length
             for base, rise in lines:
                 if rise > slope:
@@ -112,6 +114,12 @@ class Sibling:
             amounts = {kind: speed * step for kind, speed in speeds.items()}
             self.stretches.append(Stretch(level, level + slope * step, step, amounts))
             at = until
+
+    def needs(self, kind: Kind) -> bool:
+        """Whether it takes of a kind from here on."""
+        return any(flow.done < _WHOLE and kind in flow.total for flow in self.flows) or any(
+            kind in stretch.amounts for stretch in self.stretches[self.at :]
+        )
 
     def move(self, stretch: Stretch, part: float) -> None:
         """Go on along a stretch."""
@@ -124,10 +132,10 @@ class Sibling:
 
 def fill(siblings: list[Sibling], given: Mapping[Kind, float], capacity: Mapping[Kind, int]) -> None:
     """Divide what was given; each sibling's `use` is what it gets."""
-    left = dict(given)
+    left = {kind: given.get(kind, 0.0) for kind in capacity}
     for sibling in siblings:
         _add(left, sibling.use, -1.0)
-    gone = {kind for kind, amount in left.items() if amount <= _NOTHING * max(1, capacity.get(kind, 0))}
+    gone = {kind for kind, amount in left.items() if amount <= _NOTHING * max(1, capacity[kind])}
     for sibling in siblings:
         sibling.look_ahead(capacity, gone)
     _Sweep(siblings, left, gone, capacity).run()
@@ -173,7 +181,7 @@ class _Sweep:
         rise = level - self._level
         found: tuple[float, Kind] | None = None
         for kind, speed in self._speed.items():
-            if speed > 0 and speed * rise > self._left[kind] * (1 + _NOTHING):
+            if speed > 0 and kind not in self._gone and speed * rise > self._left[kind] * (1 + _NOTHING):
                 at = self._level + max(0.0, self._left[kind]) / speed
                 if found is None or (at, kind) < found:
                     found = (at, kind)
@@ -194,11 +202,10 @@ class _Sweep:
             sibling.at += 1
         while sibling.at < len(sibling.stretches):
             stretch = sibling.stretches[sibling.at]
-            near = self._level * _NOTHING + _NOTHING
-            if stretch.start > self._level + near:
+            if stretch.start > self._level * (1 + _NOTHING) + _NOTHING:
                 heapq.heappush(self._events, (stretch.start, number, sibling.generation))
                 return
-            if stretch.end > self._level + near and stretch.end > stretch.start + near:
+            if stretch.end - max(stretch.start, self._level) > _NOTHING:
                 self._start(number, stretch)
                 return
             if not self._take_at_once(sibling, stretch):
@@ -259,18 +266,23 @@ class _Sweep:
         return short is None
 
     def _use_up(self, kind: Kind) -> None:
-        """A kind is gone: who needs it stops, and goes on with what does not."""
+        """A kind is gone: who needs it stops, and goes on with what does not. Without that kind some have less
+        than others, so the level may fall: who has least goes first."""
         self._gone.add(kind)
         self._left[kind] = 0.0
+        level = self._level
         for number, sibling in enumerate(self._siblings):
-            if not any(flow.done < _WHOLE and kind in flow.total for flow in sibling.flows):
-                continue
-            if number in self._moving:
+            moves = number in self._moving
+            if moves:
                 self._halt(number)
-            sibling.look_ahead(self._capacity, self._gone)
-            if sibling.stretches:
-                start = max(self._level, sibling.stretches[0].start)
-                heapq.heappush(self._events, (start, number, sibling.generation))
+            if moves or sibling.needs(kind):
+                sibling.look_ahead(self._capacity, self._gone)
+                if sibling.stretches:
+                    start = sibling.stretches[0].start
+                    level = min(level, start)
+                    heapq.heappush(self._events, (start, number, sibling.generation))
+        self._level = level
+        self._speed = {}
 
 
 def _add(target: Amounts, amounts: Mapping[Kind, float], times: float = 1.0) -> None:

@@ -65,6 +65,8 @@ class Forest:
         #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
         self.pressure: dict[Dim, int] = {}
         self._kept: tuple[str, Cost] | None = None
+        #: Rises with whatever may let a search for victims end otherwise than the last one.
+        self.version = 0
         self._awake: dict[Shape, None] = {}
         self._dirty: dict[Branch, None] = {}
         self._risen: dict[Room, None] = {}
@@ -157,6 +159,7 @@ class Forest:
             self._want(leaf, *spot.held, 1)
 
     def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
+        self.version += 1
         for branch in leaf.path:
             usage, rooms_of = branch.usage, branch.rooms_of
             for dim, amount in cost:
@@ -181,6 +184,7 @@ class Forest:
                     del held[kind]
 
     def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
+        self.version += 1
         for branch in leaf.path:
             for dim, amount in cost:
                 total = branch.leaving.get(dim, 0) + sign * amount
@@ -201,6 +205,7 @@ class Forest:
     def keep_for(self, queue: str, cost: Cost) -> None:
         """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less."""
         self.keep_nothing()
+        self.version += 1
         self._kept = (queue, cost)
         for room, need in self.rooms_for(self.leaves[queue], cost):
             room.kept = need
@@ -210,6 +215,7 @@ class Forest:
         if self._kept is not None:
             queue, cost = self._kept
             self._kept = None
+            self.version += 1
             for room, _ in self.rooms_for(self.leaves[queue], cost):
                 room.kept = 0
                 self._remeasure(room)
@@ -285,6 +291,7 @@ class Forest:
     def join(self, claim: Claim) -> None:
         leaf = self.leaves[claim.line]
         shape = claim.shape
+        self.version += 1
         self.claims[claim.key] = claim
         shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
         leaf.line.join(claim)
@@ -300,6 +307,7 @@ class Forest:
 
     def _leave(self, claim: Claim, leaf: Branch, *, wants: bool = True) -> None:
         shape = claim.shape
+        self.version += 1
         del self.claims[claim.key]
         leaf.line.leave(claim)
         left = shape.lines[leaf] - 1
@@ -602,6 +610,7 @@ class Forest:
         return self.deserving.update(orphaned)
 
     def set_deserved(self, deserved: Mapping[Branch, dict[Kind, int]]) -> None:
+        self.version += 1
         for branch, amounts in deserved.items():
             branch.deserved = amounts
         for branch in deserved:
@@ -624,6 +633,7 @@ class Forest:
 
     def _refresh_all(self) -> None:
         """Capacity has changed, and with it shares and percentages; some shapes may go elsewhere now."""
+        self.version += 1
         self._stale = False
         reshaped, self._reshaped = self._reshaped, False
         capacity = {

@@ -90,7 +90,9 @@ def on_sync_end(state: State, event: SyncEvent) -> None:
         and entity.resource_version <= event.resource_version
     ]
     for entity in sorted(unseen, key=lambda entity: entity.key):
-        vanished(state, entity)
+        if not state.is_aside(entity.key):
+            with state.work_on(entity.key):
+                vanished(state, entity)
     for grave in [g for g in state.tombstones if (g.cluster, g.object_kind) == (event.cluster, event.kind)]:
         state.tombstones.drop(grave.key)
 

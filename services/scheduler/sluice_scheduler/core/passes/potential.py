@@ -152,7 +152,7 @@ class Worth:
                 held = with_it
                 below.update(_keys(unit))
             elif counts is None:
-                counts = state.now_ms - unit.admitted_ms < tenure_ms
+                counts = state.coarse_now_ms - unit.admitted_ms < tenure_ms
                 below.update(_keys(unit))
                 if counts:
                     break

@@ -22,10 +22,11 @@ from sluice_scheduler.core.passes.potential import Worth, levels_rise
 from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
 from sluice_scheduler.core.state.members import priority_of, workload_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
-from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.state import Barren, State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import Promise
 
+NEVER_MS: Final = 1 << 62
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
 #: So many of a queue's shapes are tried in one pass, so many spots of each, so many victims by themselves.
@@ -39,18 +40,44 @@ _LET_IN_MAX: Final = 512
 def reclaim(state: State, budget: Budget) -> bool:
     """Let claims push others out where the rules allow it; whether everybody who may was tried."""
     state.forest.settle()
-    claimants = Claimants(state)
-    session = Session(state, budget)
+    stands_on = _stands_on(state)
+    known = state.barren
+    if known is not None and known[:4] == stands_on and state.now_ms < known.until_ms:
+        return True
+    ripens = Ripens(state.now_ms)
+    claimants = Claimants(state, ripens)
+    session = Session(state, budget, ripens)
     while (found := claimants.next()) is not None:
         leaf, claims = found
         if budget.is_spent:
             return False
         for claim in claims:
+            state.working_on = claim.key
             if session.let_in(leaf, claim):
                 state.forest.settle()
                 claimants.again(leaf)
                 break
+    state.barren = Barren(*stands_on, ripens.first_ms) if stands_on == _stands_on(state) else None
     return True
+
+
+def _stands_on(state: State) -> tuple[int, int, int, int]:
+    return (state.forest.version, state.cell.grounds, state.coarse_now_ms, state.now_ms // 60_000)
+
+
+class Ripens:
+    """The first time at which a claim has waited, or a victim has run, for as long as it must."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self.first_ms = NEVER_MS
+
+    def has(self, time_ms: int) -> bool:
+        """Whether that time has come; if not, it is noted."""
+        if time_ms <= self._now_ms:
+            return True
+        self.first_ms = min(self.first_ms, time_ms)
+        return False
 
 
 def is_barred(state: State, claim: Claim) -> bool:
@@ -58,7 +85,7 @@ def is_barred(state: State, claim: Claim) -> bool:
     workload = workload_of(state, claim.key)
     if workload is None or workload.barred < state.cell.grounds:
         return False
-    if state.now_ms - workload.barred_ms >= state.config.tenure_ms:
+    if state.coarse_now_ms - workload.barred_ms >= state.config.tenure_ms:
         return False  # who takes turns waits for no more than a tenure
     leaf = state.forest.leaves[claim.line]
     return not any(branch.is_covered(spot.cost) for spot in claim.shape.spots[:1] for branch in leaf.path)
@@ -67,8 +94,9 @@ def is_barred(state: State, claim: Claim) -> bool:
 class Claimants:
     """The queues whose claims may push others out, in the order in which they would be served."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, ripens: Ripens) -> None:
         self._state = state
+        self._ripens = ripens
         self._forest = state.forest
         self._heap: list[tuple[tuple[Any, ...], Branch, list[Claim]]] = []
         #: The two largest shares among each branch's children: nobody's rises above them while a pass takes back.
@@ -106,7 +134,9 @@ class Claimants:
 
     def _may_push(self, leaf: Branch, claim: Claim) -> bool:
         state = self._state
-        if not claim.shape.spots or state.now_ms - claim.created_ms < state.config.reclaim_after_ms:
+        if not claim.shape.spots:
+            return False
+        if not self._ripens.has(claim.created_ms + state.config.reclaim_after_ms):
             return False
         if leaf.queue is not None and leaf.queue.facts.preemption != "never":
             return True
@@ -154,9 +184,10 @@ class Claimants:
 class Session:
     """What one pass knows while it takes back."""
 
-    def __init__(self, state: State, budget: Budget) -> None:
+    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
         self.state = state
         self.budget = budget
+        self.ripens = ripens
         self.worth = Worth(state)
         self.ranking = Ranking()
 
@@ -278,10 +309,13 @@ class Move:
         """Whether nothing of a queue has run for as long as it wants."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self._state.units.get(leaf.name)
-        return bool(minimum_ms and units is not None and not units.any_from(self._state.now_ms - minimum_ms))
+        if not minimum_ms or units is None or units.any_from(self._state.now_ms - minimum_ms):
+            return False
+        self._session.ripens.has(units.none_before_ms + minimum_ms)
+        return True
 
     def _may_take(self, unit: Unit) -> bool:
-        if not unit.is_ripe(self._state.now_ms):
+        if not self._session.ripens.has(unit.ripe_ms):
             return False
         return self._is_owed_by(unit.leaf) or is_within_lost_work(self._state, unit)
 
@@ -305,7 +339,7 @@ class Move:
             if next(self._short_rooms(), None) is None:
                 break
             self._session.budget.spend()
-            if unit.priority >= self._claim.priority or not unit.is_ripe(self._state.now_ms):
+            if unit.priority >= self._claim.priority or not self._session.ripens.has(unit.ripe_ms):
                 continue
             if any(room.bound.part(unit.cost) for room in self._short_rooms()):
                 self._search.take(unit)

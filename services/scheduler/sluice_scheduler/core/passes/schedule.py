@@ -18,7 +18,7 @@ from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.passes.turns import forget_turns, reserved_that_fits, take_turns
+from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
 from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
 from sluice_scheduler.core.state.members import group_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
@@ -53,6 +53,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         return
     if takes_back:
+        state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
         state.settle_applications()
@@ -66,6 +67,16 @@ def waits_for_time(state: State) -> bool:
     return bool(len(state.promises) or state.forest.claims or state.unsettled)
 
 
+def next_due_ms(state: State) -> int:
+    """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
+    soon_ms = state.now_ms + 1_000
+    waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
+    if state.barren is None or len(state.promises) or any(waits) or state.cell.unfinished:
+        return soon_ms
+    times = [state.barren.until_ms, state.coarse_now_ms + state.pace_ms, *first_turns_ms(state)]
+    return max(soon_ms, min(times))
+
+
 def serve(state: State, budget: Budget) -> bool:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
     while not budget.is_spent:
@@ -77,6 +88,7 @@ def serve(state: State, budget: Budget) -> bool:
         found = found or state.forest.next()
         if found is None:
             return True
+        state.working_on = found[1].key
         admit(state, *found)
         budget.spend()
     return False
@@ -128,6 +140,9 @@ def start_free(state: State) -> None:
     free, state.free = state.free, {}
     for key in sorted(free):
         app = free[key]
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
             start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
@@ -140,6 +155,9 @@ def open_reserved(state: State) -> None:
     for key in sorted(due):
         app = due[key]
         workload = app.workload
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
         for pod_set in workload.facts.pod_sets:
@@ -206,7 +224,10 @@ def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
     for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
         for promise in list(alike.values()):
-            if _has_room(state, promise):
+            state.working_on = promise.claim
+            if state.is_aside(promise.claim):
+                give_up(state, promise)
+            elif _has_room(state, promise):
                 _keep(state, promise)
             elif promise.until_ms > state.now_ms:
                 break

@@ -127,7 +127,7 @@ class Search:
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
                 if all(part >= need for part, need in parts) and self._is_free(unit):
                     waste = sum(part - need for part, need in parts)
-                    work_ms = unit.work_ms(self._state.now_ms)
+                    work_ms = unit.work_ms(self._state.coarse_now_ms)
                     found.append((waste, work_ms, len(found), unit))
         return [unit for *_, unit in sorted(found, key=lambda each: each[:3])]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from sluice.decisions import Admit, Decision
 from sluice.events import CellConfig
@@ -29,6 +29,7 @@ from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
+    Aside,
     Cell,
     Cluster,
     Deserved,
@@ -46,10 +47,24 @@ CORE_VERSION: Final = 9
 D = TypeVar("D", bound=Decision)
 
 
+class Barren(NamedTuple):
+    """What a search for victims stood on that found none, and when a claim or a victim becomes ripe."""
+
+    version: int
+    grounds: int
+    coarse_ms: int
+    minute: int
+    until_ms: int
+
+
 class State(Tables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
         super().__init__(entities)
         self.policies = policies
+        #: What is worked on just now: an exception is blamed on it.
+        self.working_on = ""
+        #: Whether statuses are told. Nothing is decided by them.
+        self.tells = True
         self.decided: list[Decision] = []
         #: Something happened since the last pass that a pass could act upon.
         self.pass_due = True
@@ -88,6 +103,15 @@ class State(Tables):
         return self.cell.time_ms
 
     @property
+    def coarse_now_ms(self) -> int:
+        """The time as those see it who take back: what only time changes is looked at anew now and then."""
+        return self.now_ms - self.now_ms % self.pace_ms
+
+    @property
+    def pace_ms(self) -> int:
+        return min(60_000, max(1_000, self.config.tenure_ms // 64))
+
+    @property
     def home(self) -> str:
         """The cluster whose Queues and ResourcePools rule the cell."""
         return self.config.clusters[0]
@@ -107,6 +131,8 @@ class State(Tables):
 
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
+        for aside in [each for each in self.asides if each.core_version != config.core_version]:
+            self.asides.drop(aside.key)
         cell.config = config
         self.cells.put(cell)
         self.derive()
@@ -133,6 +159,16 @@ class State(Tables):
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live
+
+    def is_aside(self, what: str) -> bool:
+        return bool(len(self.asides)) and f"{Aside.kind}/{what}" in self.asides
+
+    @contextmanager
+    def work_on(self, what: str) -> Iterator[None]:
+        """While this lasts, an exception is blamed on it."""
+        before, self.working_on = self.working_on, what
+        yield
+        self.working_on = before
 
     def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
         """The only way to have an effect on the world: the next decision in the cell's order."""
@@ -342,7 +378,11 @@ class State(Tables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
-        app.settle(self)
+        if self.is_aside(app.claim_key):
+            return
+        self.forest.version += 1  # its units may be others now
+        with self.work_on(app.claim_key):
+            app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
@@ -402,6 +442,8 @@ class State(Tables):
         self.starting: dict[tuple[str, str, str], int] = {}
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
+        #: When a search for victims last found none: it is not repeated before something relevant has changed.
+        self.barren: Barren | None = None
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return

@@ -95,6 +95,21 @@ class History(Entity):
 
 
 @dataclass(slots=True, kw_only=True)
+class Aside(Entity):
+    """Something that is not worked on, for that raised an exception; it comes back with another core."""
+
+    kind: ClassVar[str] = "aside"
+    what: str  # the key of a pod, an application or a queue; or a record
+    reason: str
+    core_version: int
+    since_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.what}"
+
+
+@dataclass(slots=True, kw_only=True)
 class Deserved(Entity):
     """What each branch deserves, as it was worked out last: decisions go by it until the next time."""
 

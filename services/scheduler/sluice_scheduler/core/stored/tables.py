@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
+    Aside,
     Cell,
     Cluster,
     Deserved,
@@ -44,6 +45,7 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Deserved,
     Turn,
     LostWork,
+    Aside,
     Workload,
     Pod,
 )
@@ -130,6 +132,7 @@ class Tables:
         self.promises: Table[Promise] = self._tables[Promise.kind]
         self.histories: Table[History] = self._tables[History.kind]
         self.deserved: Table[Deserved] = self._tables[Deserved.kind]
+        self.asides: Table[Aside] = self._tables[Aside.kind]
         self.turns: Table[Turn] = self._tables[Turn.kind]
         self.lost_work: Table[LostWork] = self._tables[LostWork.kind]
         self.drains: Table[Drain] = self._tables[Drain.kind]

@@ -1,0 +1,94 @@
+"""What branches deserve is what small steps come to, whatever the tree, and it is divided without loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference.deserved import Tenant, Want, deserved
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.deserved import Deserving
+from sluice_scheduler.core.fairness.policies.drf import Drf
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS
+
+SUPPLIES = ("east", "west")
+RESOURCES = ("cpu", "gpu")
+STEPS = 400
+CALM = settings(suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def wants(draw: Any) -> Want:
+    supplies = draw(st.sampled_from([("east",), ("west",), ("east", "west")]))
+    resources = draw(st.sampled_from([("cpu",), ("gpu",), ("cpu", "gpu")]))
+    return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources})
+
+
+@st.composite
+def tenants(draw: Any, name: str = "q", depth: int = 0) -> Tenant:
+    tenant = Tenant(name, weight=draw(st.sampled_from([1, 1, 2, 3])))
+    below = draw(st.integers(1, 4)) if depth == 0 else draw(st.sampled_from([0, 0, 1, 2, 3]))
+    if depth < 2 and below:
+        tenant.children = [draw(tenants(f"{name}.{n}", depth + 1)) for n in range(below)]
+    else:
+        tenant.wants = draw(st.lists(wants(), max_size=3, unique_by=lambda want: want.like))
+    if depth and draw(st.integers(0, 3)) == 0:
+        tenant.floor = {("east", draw(st.sampled_from(RESOURCES))): draw(st.integers(1, 12))}
+    if depth and draw(st.integers(0, 3)) == 0:
+        tenant.limit = {("east", draw(st.sampled_from(RESOURCES))): draw(st.integers(1, 12))}
+    return tenant
+
+
+capacities = st.fixed_dictionaries(
+    {(supply, resource): st.integers(0, 30) for supply in SUPPLIES for resource in RESOURCES}
+)
+
+
+def branches(tenant: Tenant, parent: Branch | None, found: dict[str, Branch]) -> Branch:
+    branch = Branch(None, parent, is_leaf=not tenant.children, policy=Drf())
+    branch.weight, branch.floor, branch.limit = tenant.weight, dict(tenant.floor), dict(tenant.limit)
+    for want in tenant.wants:
+        group = (want.supplies, tuple(sorted(want.amounts)))
+        branch.wants[group] = [want.amounts[resource] for resource in group[1]]
+    branch.children = [branches(child, branch, found) for child in tenant.children]
+    found[tenant.name] = branch
+    return branch
+
+
+def worked_out(tenant: Tenant, capacity: dict[Any, int]) -> dict[str, dict[Any, float]]:
+    found: dict[str, Branch] = {}
+    root = branches(tenant, None, found)
+    names = {branch: name for name, branch in found.items()}
+    changed = Deserving(root, capacity).update({})
+    return {
+        names[branch]: {kind: parts / (1 << FRACTION_BITS) for kind, parts in amounts.items()}
+        for branch, amounts in changed.items()
+    }
+
+
+@CALM
+@given(tenants(), capacities)
+def test_it_is_what_small_steps_come_to(tenant: Tenant, capacity: dict[Any, int]) -> None:
+    fast, slow = worked_out(tenant, capacity), deserved(tenant, capacity, steps=STEPS)
+    for name, amounts in slow.items():
+        for kind in {*amounts, *fast.get(name, {})}:
+            whole = max(1, capacity[kind])
+            near = abs(fast.get(name, {}).get(kind, 0.0) - amounts.get(kind, 0.0)) / whole
+            assert near <= 12 * 3 / STEPS, (name, kind, fast, slow)
+
+
+@CALM
+@given(tenants(), capacities)
+def test_children_get_no_more_than_was_given(tenant: Tenant, capacity: dict[Any, int]) -> None:
+    found = worked_out(tenant, capacity)
+
+    def check(each: Tenant, given_: dict[Any, float]) -> None:
+        for kind, amount in given_.items():
+            total = sum(found.get(child.name, {}).get(kind, 0.0) for child in each.children)
+            if each.children:
+                assert total <= amount * (1 + 1e-6) + 1e-3
+        for child in each.children:
+            check(child, found.get(child.name, {}))
+
+    check(tenant, {kind: float(amount) for kind, amount in capacity.items()})

@@ -1,0 +1,215 @@
+"""What branches deserve, slow and obvious: everybody's share rises in small steps, who has least goes next.
+
+It knows weights, guarantees, limits, several resources and several supplies. A leaf's wants come up in equal
+parts; an inner branch's as its children want them, by weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Kind = tuple[str, str]
+Amounts = dict[Kind, float]
+
+_NOTHING = 1e-7
+
+
+@dataclass(eq=False)
+class Want:
+    """So much of each resource, in the first of these supplies that has it."""
+
+    supplies: tuple[str, ...]
+    amounts: dict[str, float]
+
+    @property
+    def like(self) -> tuple[object, ...]:
+        return (self.supplies, tuple(sorted(self.amounts)))
+
+    def kinds(self) -> Amounts:
+        return {(self.supplies[0], resource): amount for resource, amount in self.amounts.items()}
+
+
+@dataclass(eq=False)
+class Tenant:
+    """A branch of the tree."""
+
+    name: str
+    weight: int = 1
+    floor: Amounts = field(default_factory=dict)
+    limit: Amounts = field(default_factory=dict)
+    wants: list[Want] = field(default_factory=list)  # of a leaf
+    children: list[Tenant] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class _Stream:
+    """A want while it is served: the fraction that is given, in the supply that it stands at."""
+
+    want: Want
+    speed: float  # fraction per step of one share
+    done: float
+    use: Amounts = field(default_factory=dict)
+
+    def kinds(self) -> Amounts:
+        return self.want.kinds()
+
+
+def deserved(root: Tenant, capacity: Amounts, *, steps: int) -> dict[str, Amounts]:
+    """By tenant; each step is one part in `steps` of a share."""
+    whole = {kind: amount for kind, amount in capacity.items() if amount > 0}
+    found: dict[str, Amounts] = {}
+    _divide(root, dict(whole), whole, steps, found)
+    return found
+
+
+def _divide(tenant: Tenant, given: Amounts, whole: Amounts, steps: int, found: dict[str, Amounts]) -> None:
+    asked = {id(child): _asked(child, whole) for child in tenant.children}
+    streams = {
+        id(child): [_Stream(want, speed, floor) for want, speed, floor in asked[id(child)]]
+        for child in tenant.children
+    }
+    _start_with_floors(streams, given)
+    left = {kind: given.get(kind, 0.0) for kind in whole}
+    for each in streams.values():
+        for stream in each:
+            for kind, amount in stream.use.items():
+                left[kind] = left.get(kind, 0.0) - amount
+
+    def used(child: Tenant) -> Amounts:
+        sums: Amounts = {}
+        for stream in streams[id(child)]:
+            for kind, amount in stream.use.items():
+                sums[kind] = sums.get(kind, 0.0) + amount
+        return sums
+
+    def level(child: Tenant) -> float:
+        """Nobody waits because of what he has of something that is used up."""
+        shares = (amount / whole[k] for k, amount in used(child).items() if left[k] > _NOTHING * whole[k])
+        return max(shares, default=0.0) / child.weight
+
+    def moving(child: Tenant) -> list[_Stream]:
+        return [stream for stream in streams[id(child)] if _goes_on(stream, left, whole)]
+
+    while True:
+        active = [(child, flowing) for child in tenant.children if (flowing := moving(child))]
+        if not active:
+            break
+        child, flowing = min(active, key=lambda each: (level(each[0]), each[0].name))
+        part = 1 / steps
+        taken: Amounts = {}
+        for stream in flowing:
+            for kind, amount in stream.kinds().items():
+                taken[kind] = taken.get(kind, 0.0) + amount * stream.speed * part
+        # No further than anything lasts, or anybody asks.
+        scale = min(1.0, *((1 - stream.done) / (stream.speed * part) for stream in flowing))
+        for kind, amount in taken.items():
+            if amount > 0:
+                scale = min(scale, left[kind] / amount)
+        for stream in flowing:
+            stream.done += stream.speed * part * scale
+            for kind, amount in stream.kinds().items():
+                stream.use[kind] = stream.use.get(kind, 0.0) + amount * stream.speed * part * scale
+        for kind, amount in taken.items():
+            left[kind] -= amount * scale
+    for child in tenant.children:
+        found[child.name] = used(child)
+        _divide(child, used(child), whole, steps, found)
+
+
+def _goes_on(stream: _Stream, left: Amounts, whole: Amounts) -> bool:
+    if stream.done >= 1 - _NOTHING:
+        return False
+    while any(left.get(kind, 0.0) <= _NOTHING * whole[kind] for kind in stream.kinds()):
+        if len(stream.want.supplies) == 1:
+            return False
+        rest = 1 - stream.done
+        amounts = {resource: amount * rest for resource, amount in stream.want.amounts.items()}
+        stream.want = Want(stream.want.supplies[1:], amounts)
+        stream.speed, stream.done = stream.speed / rest, 0.0
+    return True
+
+
+def _start_with_floors(streams: dict[int, list[_Stream]], given: Amounts) -> None:
+    """Where more is guaranteed than there is, every guarantee of it shrinks alike."""
+    floors: Amounts = {}
+    for each in streams.values():
+        for stream in each:
+            for kind, amount in stream.kinds().items():
+                floors[kind] = floors.get(kind, 0.0) + amount * stream.done
+    for each in streams.values():
+        for stream in each:
+            parts = [
+                given.get(kind, 0.0) / floors[kind]
+                for kind in stream.kinds()
+                if floors[kind] > given.get(kind, 0.0)
+            ]
+            stream.done *= min(parts, default=1.0)
+            stream.use = {kind: amount * stream.done for kind, amount in stream.kinds().items()}
+
+
+_Asked = list[tuple[Want, float, float]]
+
+
+def _asked(tenant: Tenant, whole: Amounts) -> _Asked:
+    """What a tenant asks for: by want the total, its speed beside the others, and its guaranteed part."""
+    wants: dict[tuple[object, ...], Want] = {}
+    paces: dict[tuple[object, ...], float] = {}
+    below: dict[tuple[object, ...], float] = {}
+    for child in tenant.children:
+        for want, speed, floor in _asked(child, whole):
+            _gather(wants, want)
+            pace = speed * _dominant(want, whole)
+            paces[want.like] = paces.get(want.like, 0.0) + pace * child.weight
+            below[want.like] = below.get(want.like, 0.0) + floor * max(want.amounts.values())
+    for want in tenant.wants:
+        supplies = tuple(s for s in want.supplies if all((s, resource) in whole for resource in want.amounts))
+        if supplies:
+            _gather(wants, Want(supplies, want.amounts))
+    totals = _summed(wants.values())
+    for like, want in wants.items():
+        parts = [
+            tenant.limit[kind] / totals[kind]
+            for kind in want.kinds()
+            if kind in tenant.limit and totals[kind] > tenant.limit[kind]
+        ]
+        cut = min(parts, default=1.0)
+        wants[like] = Want(
+            want.supplies, {resource: amount * cut for resource, amount in want.amounts.items()}
+        )
+    wants = {like: want for like, want in wants.items() if _dominant(want, whole) > 0}
+    if not tenant.children:
+        paces = {like: _dominant(want, whole) for like, want in wants.items()}
+    speeds = {like: paces[like] / _dominant(want, whole) for like, want in wants.items()}
+    together: Amounts = {}
+    for like, want in wants.items():
+        for kind, amount in want.kinds().items():
+            together[kind] = together.get(kind, 0.0) + amount * speeds[like]
+    top = max((amount / whole[kind] for kind, amount in together.items()), default=0.0)
+    totals = _summed(wants.values())
+    found = []
+    for like, want in wants.items():
+        own = [min(1.0, tenant.floor[kind] / totals[kind]) for kind in want.kinds() if kind in tenant.floor]
+        floor = max(min(own, default=0.0), min(1.0, below.get(like, 0.0) / max(want.amounts.values())))
+        found.append((want, speeds[like] / top, floor))
+    return found
+
+
+def _gather(wants: dict[tuple[object, ...], Want], want: Want) -> None:
+    known = wants.get(want.like)
+    if known is None:
+        wants[want.like] = Want(want.supplies, dict(want.amounts))
+    else:
+        for resource, amount in want.amounts.items():
+            known.amounts[resource] += amount
+
+
+def _summed(wants: object) -> Amounts:
+    sums: Amounts = {}
+    for want in wants:  # type: ignore[attr-defined]
+        for kind, amount in want.kinds().items():
+            sums[kind] = sums.get(kind, 0.0) + amount
+    return sums
+
+
+def _dominant(want: Want, whole: Amounts) -> float:
+    return max(amount / whole[kind] for kind, amount in want.kinds().items())
