@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, summed, tightest
+from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, passed_on, summed, tightest
 from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck
 from sluice_scheduler.core.fairness.claims import (
     Claim,
@@ -356,7 +356,7 @@ class Forest:
 
     def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
-        if not shape.placeable or leaf.line.parked and shape in leaf.line.parked:
+        if not shape.placeable or (leaf.line.parked and shape in leaf.line.parked):
             self._park(leaf, shape)
             return None
         if shape.scattered:
@@ -667,7 +667,8 @@ class Forest:
         dims_of: dict[Kind, set[Dim]] = {}
         for dim in capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)
-        for branch in (*self.inner, *(leaf for leaf in self.leaves.values() if not leaf.is_implicit)):
+        own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
+        for branch in (*own, *reversed(self.inner)):  # children before those that pass their guarantees on
             self._set_bounds(branch, dims_of)
         for leaf in self.leaves.values():
             leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
@@ -688,8 +689,10 @@ class Forest:
         assert branch.queue is not None
         facts = branch.queue.facts
         branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
+        below = [bound for child in branch.children for bound in child.guarantees]
+        branch.guarantees += passed_on(branch.name, facts, below)
         branch.floor = summed(branch.guarantees, self.kind_of)
-        limits = limits_of(branch.name, facts, self.capacity)
+        limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
         branch.limit = tightest(limits, dims_of, self.kind_of)
         branch.rooms = [Room(branch, bound) for bound in limits]
         branch.rooms_of = {}

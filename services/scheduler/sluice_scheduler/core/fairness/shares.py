@@ -33,8 +33,7 @@ def dominant_share(held: Mapping[Kind, int], capacity: Mapping[Kind, int], weigh
         if amount > 0:
             whole = capacity.get(kind, 0)
             part = (amount << _SHARE_BITS) // (whole * weight) if whole > 0 else SHARE_ONE // weight
-            if part > largest:
-                largest = part
+            largest = max(largest, part)
     return largest
 
 

@@ -30,7 +30,7 @@ Entry: TypeAlias = tuple[int, int, int, str]
 class Units:
     """What one queue's pods can be taken back as."""
 
-    __slots__ = ("none_before_ms", "gangs", "growth")
+    __slots__ = ("gangs", "growth", "none_before_ms")
 
     def __init__(self) -> None:
         self.growth: list[Entry] = []
