@@ -571,7 +571,7 @@ def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
     cell.application("none", pod_set("head", 1, 1, 1))
     cell.application("by-hand", pod_set("head", 1, 1, 1), kind="DynamicWorkload", priority=-15)
     place = {name: cell.shown(name).position for name in ("none", "low", "by-hand")}
-    assert place == {"none": 1, "low": 2, "by-hand": 3}
+    assert place == {"none": 1, "by-hand": 2, "low": 3}, "a number written by hand counts as 0"
     cell.tell(PriorityClassEvent, "lowest", value=-20, global_default=True)
     cell.tell(PriorityClassEvent, "other", value=50, global_default=True)
     for name in place:

@@ -27,13 +27,17 @@ _EPOCH: Final = Epoch(1, 1)
 
 
 class SimulatedCell:
-    def __init__(self, policies: Mapping[str, Policy], config: CellConfig = CONFIG) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], config: CellConfig = CONFIG, *, tells: bool = True
+    ) -> None:
+        """`tells`: whether statuses are; nothing is decided by them."""
         self._policies = policies
+        self._tells = tells
         self._ledger = MemoryLedger()
         self._offset = 0
         self._seq = 1
         self.decided = 0
-        self.state = self._silent(())
+        self.state = self._begun_with(())
         asyncio.run(self._begin())
         (fence,) = self.feed(
             [RebuildEvent(config=config, next_seq=1, reason="simulation", time_ms=0, cluster=CLUSTER)]
@@ -80,12 +84,11 @@ class SimulatedCell:
     def restart(self) -> None:
         """Go on from what was committed, as another worker would."""
         entities, _ = asyncio.run(self._ledger.load(CELL))
-        self.state = self._silent(entities)
+        self.state = self._begun_with(entities)
 
-    def _silent(self, entities: Iterable[Entity]) -> State:
-        """Nobody reads statuses here."""
+    def _begun_with(self, entities: Iterable[Entity]) -> State:
         state = State(self._policies, entities)
-        state.tells = False
+        state.tells = self._tells
         return state
 
     def more_rounds(self) -> list[Decision]:

@@ -92,7 +92,7 @@ class Simulation:
             patience_ms=scenario.patience,
             reclaim_after_ms=scenario.reclaim_after,
         )
-        self.cell = SimulatedCell(policies or installed_policies(), config)
+        self.cell = SimulatedCell(policies or installed_policies(), config, tells=False)
         self.world = World()
         self._told = Told()
         self.result = Result(lines=self._told.lines)

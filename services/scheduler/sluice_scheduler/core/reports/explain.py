@@ -14,7 +14,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
-from sluice_scheduler.core.passes.reclaim import is_barred
+from sluice_scheduler.core.passes.claimants import is_barred
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
