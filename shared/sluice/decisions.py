@@ -138,7 +138,7 @@ class GrantedPods:
 
     name: str
     desired: int
-    admitted: int
+    admitted: int  # open, or still to come with room kept for them
     running: int
     taken: int  # back from it
 

@@ -45,8 +45,8 @@ class Bounds(Model):
 
     guaranteed: Amounts = {}
     """What the queue gets before any other gets more than its own guarantee, as far as it asks for it.
-    Resource to quantity or percentage. Children's guarantees may not exceed their parent's; below a queue
-    that is guaranteed nothing, nothing is guaranteed."""
+    Resource to quantity or percentage. Children's guarantees may not exceed their parent's; a queue that
+    names no guarantee of a resource is guaranteed what its children are together."""
     limit: Amounts = {}
     """The most that the queue and all below it may hold at a time. Resource to quantity or percentage; a
     resource not named is not limited."""

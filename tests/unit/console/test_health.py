@@ -73,8 +73,8 @@ def test_what_a_pass_has_left_and_which_applications_wait_is_told() -> None:
     with console.capture() as capture:
         show_status(console, status)
     shown = capture.get()
-    assert "apps           36 pending, 2 admitted" in shown
-    assert "last pass      still taking back: the next records go on with it" in shown
+    assert "apps          36 pending, 2 admitted" in shown
+    assert "last pass     still taking back: the next records go on with it" in shown
     assert not status.problems, "it goes on by itself"
 
 

@@ -59,6 +59,13 @@ def judge_starts(state: State) -> None:
             _give_up(state, found, workload)
 
 
+def measure_anew(state: State) -> None:
+    """Queues were edited: other deadlines may hold."""
+    for app in state.applications.values():
+        if app.workload is not None and app.workload.unclaimed:
+            state.unmeasured[app.key] = app
+
+
 def somebody_came(state: State, workload: Workload) -> None:
     """A pod of it is there, or may only come from now on: the deadline begins anew."""
     workload.unclaimed_ms = state.now_ms

@@ -366,9 +366,9 @@ class Forest(Shapes):
         dims_of: dict[Kind, set[Dim]] = {}
         for dim in self.capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)
-        for branch in self.all_branches():
-            if not branch.is_implicit:
-                self._set_bounds(branch, dims_of)
+        own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
+        for branch in (*own, *reversed(self.inner)):  # children before those that pass their guarantees on
+            self._set_bounds(branch, dims_of)
         for leaf in self.leaves.values():
             leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
             for stuck in list(leaf.stuck.values()):

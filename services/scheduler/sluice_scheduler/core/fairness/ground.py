@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, summed, tightest
+from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, passed_on, summed, tightest
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import (
     Claim,
@@ -205,8 +205,10 @@ class Ground:
         assert branch.queue is not None
         facts = branch.queue.facts
         branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
+        below = [bound for child in branch.children for bound in child.guarantees]
+        branch.guarantees += passed_on(branch.name, facts, below)
         branch.floor = summed(branch.guarantees, self.kind_of)
-        limits = limits_of(branch.name, facts, self.capacity)
+        limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
         branch.limit = tightest(limits, dims_of, self.kind_of)
         branch.rooms = [Room(branch, bound) for bound in limits]
         branch.rooms_of = {}

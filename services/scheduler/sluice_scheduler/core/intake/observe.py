@@ -20,7 +20,7 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
-from sluice_scheduler.core.applications.starts import somebody_came
+from sluice_scheduler.core.applications.starts import measure_anew, somebody_came
 from sluice_scheduler.core.applications.workloads import (
     count_end,
     forget_spark_pod,
@@ -37,6 +37,8 @@ from sluice_scheduler.core.stored.accounts import Pod, PodPhase, Workload
 from sluice_scheduler.core.stored.entities import (
     Cluster,
     Drain,
+    History,
+    LostWork,
     Namespace,
     Node,
     Pool,
@@ -195,7 +197,9 @@ def pod_vanished(state: State, pod: Pod) -> None:
 
 
 def _drained(state: State, pod: Pod) -> None:
-    """A pod has ended by itself: that much its queue drains."""
+    """A pod has ended by itself: that much its queue drains, if there still is one."""
+    if pod.queue not in state.tree:
+        return
     drain = state.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
     drain.count(state.cell.time_ms)
     state.drains.put(drain)
@@ -276,7 +280,10 @@ def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: st
 def queue_vanished(state: State, queue: Queue) -> None:
     state.queues.drop(queue.key)
     state.reports.discard(f"{Report.kind}/{queue.kind}/{queue.name}")
-    state.drains.discard(f"{Drain.kind}/{queue.name}")
+    if all(other.name != queue.name for other in state.queues):
+        state.drains.discard(f"{Drain.kind}/{queue.name}")
+        state.histories.discard(f"{History.kind}/{queue.name}")
+        state.lost_work.discard(f"{LostWork.kind}/{queue.name}")
     _rules_changed(state, Queue.kind)
 
 
@@ -321,6 +328,7 @@ def follow_rules(state: State) -> None:
                     pod.pool = pool
     if Queue.kind in edited:
         state.change_queues()
+        measure_anew(state)
     bind_namespaces(state)
 
 

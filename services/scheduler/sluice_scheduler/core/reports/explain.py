@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -28,6 +28,7 @@ NO_POOL: Final = "no pool has a node that its node selector allows: change the s
 NEVER_FITS: Final = frozenset({"NoPool", "NoSuchResource", "TooLarge"})
 #: Nobody came for what an application was granted.
 NO_SHOW: Final = "NobodyCame"
+UNCOUNTED: Final = "; the devices of its resourceClaims are not counted: no queue is charged for them"
 STILL_LEAVING: Final = "it was taken back, and its pods are still leaving"
 
 
@@ -48,6 +49,13 @@ class Standing(NamedTuple):
 
 def why(state: State, key: str) -> Answer:
     """Why the pod or workload with this key is not admitted, or that it is."""
+    answer, pod = _why(state, key), state.pods.get(key)
+    if pod is not None and pod.facts.claims_devices:
+        return replace(answer, sentence=answer.sentence + UNCOUNTED)
+    return answer
+
+
+def _why(state: State, key: str) -> Answer:
     claim = state.forest.claims.get(key)
     if claim is not None:
         return _why_in_line(state, claim)
