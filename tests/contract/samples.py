@@ -49,6 +49,7 @@ from sluice.events import (
     QueueEvent,
     QueueFacts,
     RebuildEvent,
+    SetAsideEvent,
     SyncEvent,
     TickEvent,
     UnmanagedEvent,
@@ -247,6 +248,14 @@ EVENT_SAMPLES: tuple[Event, ...] = (
         message="the pod is another one now",
     ),
     ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
+    SetAsideEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        offset=4711,
+        what="pod/home/0b5c6d7e",
+        reason="ZeroDivisionError: division by zero",
+    ),
     RebuildEvent(
         time_ms=_NOW_MS,
         cluster=_CLUSTER,
