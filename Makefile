@@ -95,6 +95,11 @@ bench-core: setup ## Measure the core alone, and plot cost against size (build/c
 	@mkdir -p build
 	@$(BIN)/python -u -m tests.bench.core --plot build/core.png
 
+MINUTES ?= 60
+.PHONY: soak-core
+soak-core: setup ## Play random histories of the core for MINUTES=60, and keep what fails as a regression
+	@$(BIN)/python tests/property/soak.py --minutes $(MINUTES)
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)

@@ -73,7 +73,14 @@ def check_derived(cell: SimulatedCell) -> None:
     state.forest.settle()
     for what in DERIVED:
         found, wanted = what(state), what(anew)
-        assert found == wanted, what.__name__
+        assert found == wanted, (what.__name__, *differences(found, wanted))
+
+
+def differences(found: Any, wanted: Any) -> list[object]:
+    if not isinstance(found, dict):
+        return [found, wanted]
+    keys = sorted({*found, *wanted}, key=str)
+    return [(key, found.get(key), wanted.get(key)) for key in keys if found.get(key) != wanted.get(key)]
 
 
 def branches(state: State) -> dict[str, Branch]:
@@ -95,12 +102,14 @@ def amounts(state: State) -> object:
 
 
 def rooms(state: State) -> object:
+    """Of what there is: a bound on what there was may stand until the capacity changes again."""
     both = {**branches(state), "": state.forest.root}
+    there = {dim for dim, amount in state.forest.capacity.items() if amount}
     return {
         name: sorted(
-            (room.bound, room.left, room.kept)
+            (sorted(there.intersection(room.bound.dims)), room.bound.amount, room.left, room.kept)
             for room in branch.rooms
-            if room.bound.amount or room.left or len(room.bound.dims) > 1
+            if not there.isdisjoint(room.bound.dims)
         )
         for name, branch in both.items()
     }
@@ -137,7 +146,7 @@ def indexes(state: State) -> object:
         {queue: keys for queue, keys in state.holders.items() if keys},
         {key: sorted(alike) for key, alike in state.promised.items()},
         state.retries,
-        state.pauses,
+        {key: until_ms for key, until_ms in state.pauses.items() if key in state.workloads},
         state.bypassed,
         state.misdirected,
     )
@@ -182,7 +191,8 @@ def nothing_is_decided_without_news(content: Content) -> None:
 
 def time_alone_changes_nothing_where_the_past_counts(content: Content) -> None:
     """Use in the past decays and turns change, but who doesn't fit does not fit on his turn either."""
-    simulation = Simulation(scenario_of(content), policy="usage-drf")
+    long = {"tenure": "1000h", "patience": "1000h", "until": 30}
+    simulation = Simulation(scenario_of({**content, **long}), policy="usage-drf")
     simulation.run()
     cell = simulation.cell
     for _ in range(5):

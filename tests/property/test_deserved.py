@@ -14,25 +14,26 @@ from sluice_scheduler.core.fairness.shares import FRACTION_BITS
 
 SUPPLIES = ("east", "west")
 RESOURCES = ("cpu", "gpu")
-STEPS = 400
+STEPS = 200
 CALM = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
-def wants(draw: Any) -> Want:
-    supplies = draw(st.sampled_from([("east",), ("west",), ("east", "west")]))
+def wants(draw: Any, choosy: bool) -> Want:
+    supplies = draw(st.sampled_from([("east",), ("west",)] if choosy else [("east",), ("west",), ("east", "west")]))
     resources = draw(st.sampled_from([("cpu",), ("gpu",), ("cpu", "gpu")]))
     return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources})
 
 
 @st.composite
-def tenants(draw: Any, name: str = "q", depth: int = 0) -> Tenant:
+def tenants(draw: Any, name: str = "q", depth: int = 0, choosy: bool = False) -> Tenant:
+    """`choosy`: everything that they want may stand in one supply only."""
     tenant = Tenant(name, weight=draw(st.sampled_from([1, 1, 2, 3])))
     below = draw(st.integers(1, 4)) if depth == 0 else draw(st.sampled_from([0, 0, 1, 2, 3]))
     if depth < 2 and below:
-        tenant.children = [draw(tenants(f"{name}.{n}", depth + 1)) for n in range(below)]
+        tenant.children = [draw(tenants(f"{name}.{n}", depth + 1, choosy)) for n in range(below)]
     else:
-        tenant.wants = draw(st.lists(wants(), max_size=3, unique_by=lambda want: want.like))
+        tenant.wants = draw(st.lists(wants(choosy), max_size=3, unique_by=lambda want: want.like))
     if depth and draw(st.integers(0, 3)) == 0:
         tenant.floor = {("east", draw(st.sampled_from(RESOURCES))): draw(st.integers(1, 12))}
     if depth and draw(st.integers(0, 3)) == 0:
@@ -68,14 +69,15 @@ def worked_out(tenant: Tenant, capacity: dict[Any, int]) -> dict[str, dict[Any, 
 
 
 @CALM
-@given(tenants(), capacities)
+@given(tenants(choosy=True), capacities)
 def test_it_is_what_small_steps_come_to(tenant: Tenant, capacity: dict[Any, int]) -> None:
+    """Where wants may move on to another supply, a small step more decides who of equals is there first."""
     fast, slow = worked_out(tenant, capacity), deserved(tenant, capacity, steps=STEPS)
     for name, amounts in slow.items():
         for kind in {*amounts, *fast.get(name, {})}:
             whole = max(1, capacity[kind])
             near = abs(fast.get(name, {}).get(kind, 0.0) - amounts.get(kind, 0.0)) / whole
-            assert near <= 12 * 3 / STEPS, (name, kind, fast, slow)
+            assert near <= 0.08, (name, kind, fast, slow)
 
 
 @CALM

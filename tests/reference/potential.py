@@ -108,7 +108,7 @@ class Potential:
         return Fraction(amount, whole) if whole else Fraction(amount > 0)
 
     def _guaranteed(self, node: Node, held: list[Holding]) -> Fraction:
-        """A unit counts by the largest part of what the guarantee names, if it fits into what is left of it."""
+        """A unit counts by its parts of what the guarantee names, if it fits into what is left of that."""
         reference = self._reference
         bounds = reference.bounds(node, "guaranteed") if node.facts is not None else []
         left = [amount for _, amount in bounds]
@@ -118,7 +118,7 @@ class Potential:
             if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                 left = [rest - part for part, rest in zip(parts, left, strict=True)]
                 wholes = [sum(reference.capacity.get(key, 0) for key in keys) for keys, _ in bounds]
-                total += max(
+                total += sum(
                     Fraction(part, whole) if whole else Fraction(1)
                     for part, whole in zip(parts, wholes, strict=True)
                     if part

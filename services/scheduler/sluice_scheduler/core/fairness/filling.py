@@ -106,11 +106,9 @@ class Sibling:
             self.stretches.append(Stretch(level, level + slope * step, step, amounts))
             at = until
 
-    def needs(self, kind: Kind) -> bool:
-        """Whether it takes of a kind from here on."""
-        return any(flow.done < _WHOLE and kind in flow.total for flow in self.flows) or any(
-            kind in stretch.amounts for stretch in self.stretches[self.at :]
-        )
+    def knows(self, kind: Kind) -> bool:
+        """Whether it has anything of a kind, or takes it from here on."""
+        return kind in self.use or any(kind in flow.total for flow in self.flows)
 
     def move(self, stretch: Stretch, part: float) -> None:
         """Go on along a stretch."""
@@ -259,14 +257,15 @@ class _Sweep:
     def _use_up(self, kind: Kind) -> None:
         """A kind is gone: who needs it stops, and goes on with what does not. Without that kind some have less
         than others, so the level may fall: who has least goes first."""
-        self._gone.add(kind)
-        self._left[kind] = 0.0
+        new = {each for each, left in self._left.items() if left <= _NOTHING * max(1, self._capacity[each])}
+        new = (new | {kind}) - self._gone
+        self._gone |= new
         level = self._level
         for number, sibling in enumerate(self._siblings):
             moves = number in self._moving
             if moves:
                 self._halt(number)
-            if moves or sibling.needs(kind):
+            if moves or any(sibling.knows(each) for each in new):
                 sibling.look_ahead(self._capacity, self._gone)
                 if sibling.stretches:
                     start = sibling.stretches[0].start

@@ -357,8 +357,11 @@ class Forest(Shapes):
         self._bound_anew()
         if self._kept is not None:
             self.keep_for(*self._kept)
-        for shape in list(self.shapes.values()) if new_dims else ():
-            self._place_anew(shape)
+        if new_dims:
+            for shape in list(self.shapes.values()):
+                self._place_anew(shape)
+        elif len(set(self._places.supplies.values())) > 1:
+            self._prefer_anew()
         self.deserving = Deserving(self.root, self.whole)
 
     def _bound_anew(self) -> None:

@@ -141,6 +141,14 @@ class Shapes(Ground):
             self._dirty[leaf] = None
         shape.sleepers = {}
 
+    def _prefer_anew(self) -> None:
+        """Another supply may be the largest now, and so the one that shapes ask for first."""
+        for shape in self.shapes.values():
+            if shape.placeable and (asked := self._kinds_asked(shape)) != (shape.group, shape.amounts):
+                self._ask(shape, -1)
+                shape.group, shape.amounts = asked
+                self._ask(shape, 1)
+
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
         for leaf, count in shape.lines.items():

@@ -59,14 +59,14 @@ class Worth:
         return changes
 
     def named_part(self, branch: Branch, cost: Cost) -> int:
-        """The largest part, of a kind that the branch's guarantee names, that something is."""
+        """Its parts of what the branch's guarantee names, summed up: so they add up over units too."""
         forest = self._state.forest
         found = 0
         for bound in branch.guarantees:
             part = bound.part(cost)
             whole = sum(forest.capacity.get(dim, 0) for dim in bound.dims)
             if part:
-                found = max(found, part_of_kind(part, whole))
+                found += part_of_kind(part, whole)
         return found
 
     def _covered_in(self, branch: Branch) -> set[str]:

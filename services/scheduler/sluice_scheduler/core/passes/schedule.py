@@ -57,6 +57,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
+        forget_turns(state)
         state.settle_applications()
         keep_promises(state)
         serve(state, budget)
@@ -83,23 +84,25 @@ def serve(state: State, budget: Budget) -> bool:
     while not budget.is_spent:
         if state.free:
             start_free(state)
-        found = reserved_that_fits(state) if len(state.turns) else None
-        if found is not None:
+        kept = reserved_that_fits(state) if len(state.turns) else None
+        if kept is not None:
             state.forest.keep_nothing()
-        found = found or state.forest.next()
+        found = kept or state.forest.next()
         if found is None:
             return True
         state.working_on = found[1].key
-        admit(state, *found)
+        admit(state, *found, was_kept=kept is not None)
+        if len(state.turns):
+            forget_turns(state)
         budget.spend()
     return False
 
 
-def admit(state: State, leaf: Branch, claim: Claim, spot: Spot) -> None:
+def admit(state: State, leaf: Branch, claim: Claim, spot: Spot, *, was_kept: bool) -> None:
     """Reserve from this moment on, and decide that the gates be opened."""
     short = state.forest.short_of(leaf, spot.cost)
     assert short is None, f"no decision passes {short}"
-    why = _why_first(leaf, claim, spot)
+    why = _why_first(leaf, spot, was_kept=was_kept)
     if not claim.gang:
         open_gate(state, state.pod(claim.key), spot.pools[0], spot=spot, reason="Fits", sentence=why)
         return
@@ -204,11 +207,11 @@ def open_gate(
     state.assume(pod, decision, spot)
 
 
-def _why_first(leaf: Branch, claim: Claim, spot: Spot) -> str:
+def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
     where = f"fits into pool {spot.where}"
     if any(branch.is_covered(spot.cost) for branch in leaf.path):
         return f"{where}, and a guarantee covers it"
-    if leaf.turn is None or leaf.head is not claim:
+    if was_kept:
         return f"{where}; room was kept for it, for its turn had come long ago"
     held = (
         f"with {as_percent(leaf.share)} of what it has most of, by weight"
