@@ -105,14 +105,32 @@ def _news(
 # ---- queues
 
 
-def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
-    """Each queue's pods, those of the queues below it included."""
-    found: dict[str, list[Pod]] = {name: [] for name in state.tree}
-    for pod in state.pods:
-        node = state.tree.get(pod.queue)
-        for above in node.path if node else ():
+class QueuePods:
+    """The pods of a queue and those below it: how many, and those that conditions tell of."""
+
+    __slots__ = ("bypassed", "misdirected", "pending", "running")
+
+    def __init__(self) -> None:
+        self.pending = self.running = 0
+        self.bypassed: list[Pod] = []
+        self.misdirected: list[Pod] = []
+
+
+def _pods_by_queue(state: State) -> dict[str, QueuePods]:
+    """Told from what is kept of each queue: nobody looks at all pods because one has changed."""
+    found = {name: QueuePods() for name in state.tree}
+    for name, node in state.tree.items():
+        waiting, holding = state.waiting.get(name, 0), len(state.holders.get(name, ()))
+        for above in node.path if waiting or holding else ():
             if above.name in found:
-                found[above.name].append(pod)
+                found[above.name].pending += waiting
+                found[above.name].running += holding
+    for keys, kind in ((state.bypassed, "bypassed"), (state.misdirected, "misdirected")):
+        for pod in map(state.pod, sorted(keys)):
+            node_of = state.tree.get(pod.queue)
+            for above in node_of.path if node_of is not None else ():
+                if above.name in found:
+                    getattr(found[above.name], kind).append(pod)
     return found
 
 
@@ -154,7 +172,7 @@ def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:
 
 
 def _queue_fields(
-    state: State, node: QueueNode, own: list[Pod], applications: tuple[int, int]
+    state: State, node: QueueNode, own: QueuePods, applications: tuple[int, int]
 ) -> dict[str, Any]:
     branch = state.forest.branch(node.name)
     assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
@@ -166,8 +184,8 @@ def _queue_fields(
         "fair_share": deserved_by(state, branch),
         "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
         "dominant_resource": kind_name(dominant) if dominant else "",
-        "pending": sum(1 for pod in own if pod.phase == "Waiting"),
-        "running": sum(1 for pod in own if pod.holds),
+        "pending": own.pending,
+        "running": own.running,
         "pending_workloads": applications[0],
         "admitted_workloads": applications[1],
         "lost_work_ms": lost_ms,
@@ -201,7 +219,7 @@ def kind_name(kind: Kind) -> str:
     return f"{supply}/{resource}" if supply else resource
 
 
-def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
+def _queue_conditions(state: State, node: QueueNode, own: QueuePods) -> list[Condition]:
     over = _over(state, node)
     return [
         condition(state, "Ready", good=True, problem=node.problem),
@@ -212,8 +230,8 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
-        condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
-        condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
+        condition(state, "Bypassed", good=False, problem=_bypassed(state, own.bypassed)),
+        condition(state, "Misdirected", good=False, problem=_misdirected(own.misdirected)),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import Namespace
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
@@ -64,3 +65,13 @@ def holding_of(state: State, workload: Workload) -> list[Pod]:
     app = state.applications.get(workload.place)
     books = app.books.values() if app else ()
     return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]
+
+
+def any_names_queue(state: State, namespace: Namespace) -> bool:
+    """Whether any account of a namespace names a queue itself."""
+    where = (namespace.cluster, namespace.name)
+    accounts: tuple[Workload | Pod, ...] = (
+        *state.workloads.in_namespace(*where),
+        *state.pods.in_namespace(*where),
+    )
+    return any(account.facts.queue for account in accounts)

@@ -6,7 +6,7 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -23,7 +23,7 @@ from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import application_by_claim
+from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.turns import keep_room
@@ -114,6 +114,7 @@ class State(CellTables):
             if pod.retry_ms:
                 self.retries[key] = pod.retry_ms
         elif pod.phase == "Waiting":
+            self.waiting[pod.queue] += 1
             self._await(pod, app)
 
     def _await(self, pod: Pod, app: Application | None) -> None:
@@ -146,6 +147,7 @@ class State(CellTables):
                 if app is None and not pod.evicting:
                     self.units_of(pod.queue).remove(entry_of(pod, pod.facts.priority), growth=True)
         else:
+            self.waiting[pod.queue] -= pod.phase == "Waiting"
             self.forest.leave(key)
             self.misdirected.discard(key)
             if len(self.promises):
@@ -168,6 +170,7 @@ class State(CellTables):
                 self._admit(pod, decision)
             return
         self._admit(pod, decision)
+        self.waiting[pod.queue] -= 1
         key = self.pods.put(pod)
         self.report_due = self.pass_due = True
         if self.retries:
@@ -253,6 +256,7 @@ class State(CellTables):
         self.unsettled.pop(key, None)
         if self.is_aside(app.claim_key):
             return
+        self.report_due = True
         self.forest.version += 1  # its units may be others now
         with self.work_on(app.claim_key):
             app.settle(self)
@@ -275,7 +279,7 @@ class State(CellTables):
         self.tree: dict[str, QueueNode] = {}
         #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
         self.bound: dict[str, tuple[str, str]] = {}
-        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if self._any_names_queue(n)}
+        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
         #: Kinds of rules that have changed and were not followed yet.
         self.edited: set[str] = {Queue.kind, Pool.kind}
         self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
@@ -302,6 +306,7 @@ class State(CellTables):
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         #: Promises by what they are promised, each in its order.
         self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
+        self.waiting: Counter[str] = Counter()  # pods behind their gates, by queue
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.applications: dict[tuple[str, str, str], Application] = {}
@@ -337,14 +342,6 @@ class State(CellTables):
         self.settle_applications()
         self.recall_deserved()
         self._keep_rooms()
-
-    def _any_names_queue(self, namespace: Namespace) -> bool:
-        where = (namespace.cluster, namespace.name)
-        accounts: tuple[Workload | Pod, ...] = (
-            *self.workloads.in_namespace(*where),
-            *self.pods.in_namespace(*where),
-        )
-        return any(account.facts.queue for account in accounts)
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
