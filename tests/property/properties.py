@@ -294,7 +294,12 @@ def judge(state: State, move: Move) -> str:
 
 
 def robs_poorer(
-    reference: Reference, potential: Potential, mine: str, theirs: str, lost: list[Holding], came: list[Holding]
+    reference: Reference,
+    potential: Potential,
+    mine: str,
+    theirs: str,
+    lost: list[Holding],
+    came: list[Holding],
 ) -> bool:
     """Whether the claimant's branch has afterwards as much as the victim's had, though it deserves less or the
     victim's did not have more than it deserves."""

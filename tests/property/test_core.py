@@ -17,7 +17,6 @@ from fakes.batches import one_by_one
 from histories import SETTINGS, FlakySimulation, Simulation, comebacks, contents, scenarios
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from reference.potential import Potential
 from reference.reference import Reference
 from sluice.decisions import Report
 from sluice.events import ObjectEvent, TickEvent

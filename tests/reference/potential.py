@@ -58,9 +58,7 @@ class Potential:
             levels.setdefault(len(node.path), []).append(self._share(node, held))
         return Value(
             guaranteed=sum((self._guaranteed(node, held) for node in nodes), Fraction(0)),
-            deserved=sum(
-                (self._deserved(node, held) for node in nodes if not node.children), Fraction(0)
-            ),
+            deserved=sum((self._deserved(node, held) for node in nodes if not node.children), Fraction(0)),
             levels=[sorted(levels[depth]) for depth in sorted(levels)],
             pods=sum(each.pods for each in held),
         )
@@ -151,9 +149,7 @@ class Potential:
                 total += self._part(kind, amount)
         return total
 
-    def _whole_units(
-        self, mine: list[Holding], deserved: Kinds
-    ) -> tuple[Kinds, Holding | None]:
+    def _whole_units(self, mine: list[Holding], deserved: Kinds) -> tuple[Kinds, Holding | None]:
         within: Kinds = {}
         crossing = None
         for each in mine:

@@ -305,14 +305,17 @@ class Reference:
         held = self.kinds(node.usage)
         for kind, amount in (more or {}).items():
             held[kind] = held.get(kind, 0) + amount
-        return max(
-            (
-                Fraction(amount, self.whole[kind]) if self.whole.get(kind) else Fraction(1)
-                for kind, amount in held.items()
-                if amount
-            ),
-            default=Fraction(0),
-        ) / node.weight
+        return (
+            max(
+                (
+                    Fraction(amount, self.whole[kind]) if self.whole.get(kind) else Fraction(1)
+                    for kind, amount in held.items()
+                    if amount
+                ),
+                default=Fraction(0),
+            )
+            / node.weight
+        )
 
     def is_covered(self, node: Node, cost: Amounts) -> bool:
         """Within the guarantee in each resource that it names and the claim asks for."""

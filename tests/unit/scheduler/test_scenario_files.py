@@ -134,7 +134,7 @@ events:
   - {at: 2s, submit: {name: w, queue: b, podSets: [{name: main, count: 2, requests: {cpu: "1"}}], runtime: 1500ms}}
   - {at: 3s, submit: {name: lost, queue: more, podSets: [{name: main, count: 2, requests: {cpu: "1"}}]}}
 until: 5s
-"""  # noqa: E501
+"""
 
 
 def test_each_line_of_json_is_what_the_contract_says(

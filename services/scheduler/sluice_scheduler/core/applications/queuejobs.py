@@ -20,7 +20,8 @@ from sluice.decisions import CreatePod
 from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
 
 from sluice_scheduler.core.applications.evict import evict_pod
-from sluice_scheduler.core.state.application import Application, PodSetBook
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import JobRecord, Pod, Workload
 

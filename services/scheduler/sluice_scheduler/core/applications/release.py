@@ -13,9 +13,9 @@ from typing import Any
 from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
 
-from sluice_scheduler.core.state.application import minimum_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import holding_of
+from sluice_scheduler.core.state.minima import minimum_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 

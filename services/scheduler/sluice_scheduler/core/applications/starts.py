@@ -1,6 +1,7 @@
 """Start deadlines: what an application was granted and none of its pods has come for goes to others.
 
-What is reserved is measured with each tick. As long as it changes, or a pod comes, nothing is given up. When it has stood still for the deadline, there are two cases.
+What is reserved is measured with each tick. As long as it changes, or a pod comes, nothing is given up.
+When it has stood still for the deadline, there are two cases.
 
 * No pod of the application is there: the whole application goes back to its queue, and behind all who wait
   there, because they have waited while it kept room that it did not use. It pauses as long as the deadline, and
@@ -18,7 +19,8 @@ from sluice.applications import BY_HAND, QUEUE_JOB, WITHOUT_OPERATOR
 
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.applications.release import shows_the_present
-from sluice_scheduler.core.state.application import Application, minimum_of
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.minima import minimum_of
 from sluice_scheduler.core.state.offers import pause
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import whole_of

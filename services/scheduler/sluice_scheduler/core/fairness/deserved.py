@@ -223,3 +223,23 @@ def _along(group: Group, way: int, amounts: Iterable[float]) -> Amounts:
     return {
         (supply, resource): amount for resource, amount in zip(group[1], amounts, strict=True) if amount > 0
     }
+
+
+# ---- as it is stored
+
+
+def stored_name(branch: Branch) -> str:
+    """An inner queue's own pods stand under its name and a slash."""
+    return f"{branch.name}/" if branch.is_implicit else branch.name
+
+
+def by_name(amounts: Mapping[Kind, int]) -> dict[str, int]:
+    return {"/".join(kind): amount for kind, amount in amounts.items()}
+
+
+def by_kind(amounts: Mapping[str, int]) -> dict[Kind, int]:
+    found: dict[Kind, int] = {}
+    for name, amount in amounts.items():
+        supply, _, resource = name.partition("/")
+        found[(supply, resource)] = amount
+    return found

@@ -17,32 +17,27 @@ What is done instead, with the same result:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, passed_on, summed, tightest
 from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck
 from sluice_scheduler.core.fairness.claims import (
     Claim,
     Cost,
     Dim,
-    Group,
     Kind,
     KindCost,
-    KindOf,
-    Part,
     Shape,
     Spot,
-    cost_of,
-    group_of,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
-from sluice_scheduler.core.fairness.places import Places, Selected
+from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.rooms import Bound, Room, Watcher, stop_watching
+from sluice_scheduler.core.fairness.rooms import Room, Watcher, stop_watching
+from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.tree import QueueNode
 
 
-class Forest:
+class Forest(Shapes):
     def __init__(
         self,
         tree: Mapping[str, QueueNode],
@@ -52,34 +47,8 @@ class Forest:
         places: Places,
         is_live: Callable[[str], bool],
     ) -> None:
-        self._places = places
-        self._is_live = is_live
-        self.capacity: dict[Dim, int] = {}
-        self.whole: dict[Kind, int] = {}  # capacity by kind
-        self.kind_of = KindOf()
-        self.kind_of.set_supplies(places.supplies)
-        self.shapes: dict[tuple[Part, ...], Shape] = {}
-        self._by_selector: dict[Selected, dict[Shape, None]] = {}
-        self._numbers = 0
-        self.claims: dict[str, Claim] = {}
-        #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
-        self.pressure: dict[Dim, int] = {}
-        self._kept: tuple[str, Cost] | None = None
-        #: Rises with whatever may let a search for victims end otherwise than the last one.
-        self.version = 0
-        self._awake: dict[Shape, None] = {}
-        self._dirty: dict[Branch, None] = {}
-        self._risen: dict[Room, None] = {}
-        self._overfull: dict[Room, None] = {}
-        self._stale = self._reshaped = True
-        self.root = Branch(None, None, is_leaf=False, policy=policies[default])
-        #: Top down, the root left out.
-        self.inner: list[Branch] = []
-        self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
-        self.deserving = Deserving(self.root, self.whole)
+        super().__init__(policies, default, places=places, is_live=is_live)
         self.grow(tree, policies)
-
-    # ---- the tree
 
     def grow(self, tree: Mapping[str, QueueNode], policies: Mapping[str, Policy]) -> None:
         """Take the shape of a tree of queues. Leaves that stand already keep what they hold and their lines; what
@@ -124,30 +93,6 @@ class Forest:
         for child in sorted(node.children, key=_order):
             self._grow(child, branch, policies, before)
 
-    def branch(self, name: str) -> Branch | None:
-        """The branch of a queue and all below it."""
-        leaf = self.leaves.get(name)
-        return leaf.parent if leaf is not None and leaf.is_implicit else leaf
-
-    def all_branches(self) -> Iterator[Branch]:
-        """Without the root."""
-        yield from self.inner
-        yield from self.leaves.values()
-
-    # ---- what moves
-
-    def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
-        """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
-        leaf = self.leaves.get(queue, self.root)
-        if leaving:
-            self._charge_leaving(leaf, cost, sign)
-        else:
-            kinds = self.kind_of.cost(cost)
-            self._charge(leaf, cost, kinds, sign)
-            if leaf is not self.root and kinds:
-                self._want(leaf, *group_of(kinds), sign)
-        self._dirty[leaf] = None
-
     def admit(self, key: str, spot: Spot) -> None:
         """A claim leaves its line for a spot: `leave` and `charge` in one, for every admission does it."""
         claim = self.claims[key]
@@ -157,202 +102,6 @@ class Forest:
         self._charge(leaf, spot.cost, spot.kinds, 1)
         if not same and spot.kinds:
             self._want(leaf, *spot.held, 1)
-
-    def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
-        self.version += 1
-        for branch in leaf.path:
-            usage, rooms_of = branch.usage, branch.rooms_of
-            for dim, amount in cost:
-                change = sign * amount
-                total = usage.get(dim, 0) + change
-                if total:
-                    usage[dim] = total
-                else:
-                    del usage[dim]
-                for room in rooms_of.get(dim, ()):
-                    room.left -= change
-                    if change < 0:
-                        self._risen[room] = None
-                    elif room.left < 0:
-                        self._overfull[room] = None
-            held = branch.held
-            for kind, amount in kinds:
-                total = held.get(kind, 0) + sign * amount
-                if total:
-                    held[kind] = total
-                else:
-                    del held[kind]
-
-    def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
-        self.version += 1
-        for branch in leaf.path:
-            for dim, amount in cost:
-                total = branch.leaving.get(dim, 0) + sign * amount
-                if total:
-                    branch.leaving[dim] = total
-                else:
-                    del branch.leaving[dim]
-                for room in branch.rooms_of.get(dim, ()):
-                    self._remeasure(room)
-
-    def _remeasure(self, room: Room) -> None:
-        before, room.left = room.left, room.measure()
-        if room.left > before:
-            self._risen[room] = None
-        elif room.left < 0:
-            self._overfull[room] = None
-
-    def keep_for(self, queue: str, cost: Cost) -> None:
-        """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less."""
-        self.keep_nothing()
-        self.version += 1
-        self._kept = (queue, cost)
-        for room, need in self.rooms_for(self.leaves[queue], cost):
-            room.kept = need
-            self._remeasure(room)
-
-    def keep_nothing(self) -> None:
-        if self._kept is not None:
-            queue, cost = self._kept
-            self._kept = None
-            self.version += 1
-            for room, _ in self.rooms_for(self.leaves[queue], cost):
-                room.kept = 0
-                self._remeasure(room)
-
-    def _want(self, leaf: Branch, group: Group, amounts: tuple[int, ...], sign: int) -> None:
-        wants = leaf.wants.get(group)
-        if wants is None:
-            wants = leaf.wants[group] = [0] * len(amounts)
-        for at, amount in enumerate(amounts):
-            wants[at] += sign * amount
-        if sign < 0 and not any(wants):
-            del leaf.wants[group]
-        self.deserving.asks_anew(leaf)
-
-    # ---- shapes and claims
-
-    def shape(self, parts: tuple[Part, ...]) -> Shape:
-        shape = self.shapes.get(parts)
-        if shape is None:
-            self._numbers += 1
-            shape = self.shapes[parts] = Shape(parts, self._numbers)
-            for selected in _selectors(shape):
-                self._by_selector.setdefault(selected, {})[shape] = None
-            self._place(shape)
-        return shape
-
-    def _place(self, shape: Shape) -> None:
-        """Find where a shape may go: all its parts in one pool, if they may; otherwise each in one of its own."""
-        for spot in shape.spots:
-            stop_watching(spot)
-        allowed = [self._pools_holding(part) for part in shape.parts]
-        common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
-        shape.scattered = [] if common or not all(allowed) else allowed
-        shape.spots = [self._spot(shape, (pool,) * len(shape.parts)) for pool in common]
-        kinds = self._kinds_asked(shape)
-        shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
-        self._awake[shape] = None
-
-    def _spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
-        spot = Spot(shape, pools, self.kind_of)
-        spot.needs = [(self._root_room(dim), amount) for dim, amount in spot.cost]
-        return spot
-
-    def _root_room(self, dim: Dim) -> Room:
-        """What nobody has any of is a bound too: of nothing."""
-        rooms = self.root.rooms_of.get(dim)
-        if rooms is None:
-            bound = Bound((dim,), self.capacity.get(dim, 0), f"pool {dim[1]}'s {dim[2]}")
-            rooms = self.root.rooms_of[dim] = [Room(self.root, bound)]
-            self.root.rooms.append(rooms[0])
-        return rooms[0]
-
-    def _pools_holding(self, part: Part) -> list[str]:
-        """Nothing is decided about a cluster before it is live."""
-        if not self._is_live(part.cluster):
-            return []
-        return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
-
-    def _kinds_asked(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
-        """As part of its queues' demand: its amounts, and the supplies that it may use, the largest first."""
-        sums: dict[str, int] = {}
-        for part in shape.parts:
-            for resource, amount in part.requests:
-                if amount:
-                    sums[resource] = sums.get(resource, 0) + amount * part.pods
-        resources = tuple(sorted(sums))
-        pools = {pool for spot in shape.spots for pool in spot.pools}
-        pools.update(pool for each in shape.scattered for pool in each)
-        supplies = {self._places.supplies.get(pool, "") for pool in pools}
-        ordered = sorted(supplies, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
-        return (tuple(ordered), resources), tuple(sums[resource] for resource in resources)
-
-    def join(self, claim: Claim) -> None:
-        leaf = self.leaves[claim.line]
-        shape = claim.shape
-        self.version += 1
-        self.claims[claim.key] = claim
-        shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
-        leaf.line.join(claim)
-        if shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, 1)
-        self._press(shape, 1)
-        self._dirty[leaf] = None
-
-    def leave(self, key: str) -> None:
-        claim = self.claims.get(key)
-        if claim is not None:
-            self._leave(claim, self.leaves[claim.line])
-
-    def _leave(self, claim: Claim, leaf: Branch, *, wants: bool = True) -> None:
-        shape = claim.shape
-        self.version += 1
-        del self.claims[claim.key]
-        leaf.line.leave(claim)
-        left = shape.lines[leaf] - 1
-        if left:
-            shape.lines[leaf] = left
-        else:
-            self._forget(leaf, shape)
-        if wants and shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, -1)
-        self._press(shape, -1)
-        if not shape.lines:
-            self._forget_shape(shape)
-        self._dirty[leaf] = None
-
-    def _press(self, shape: Shape, count: int) -> None:
-        """Where there is no choice nobody needs to know how many wait."""
-        choices = len(shape.spots)
-        if len(self._places.pools) < 2:
-            return
-        pressure = self.pressure
-        for spot in shape.spots:
-            for dim, amount in spot.cost:
-                pressure[dim] = pressure.get(dim, 0) + count * (amount // choices)
-
-    def _forget(self, leaf: Branch, shape: Shape) -> None:
-        """A leaf has no claims of a shape any more."""
-        del shape.lines[leaf]
-        shape.sleepers.pop(leaf, None)
-        stuck = leaf.stuck.pop(shape, None)
-        if stuck is not None:
-            stop_watching(stuck)
-
-    def _forget_shape(self, shape: Shape) -> None:
-        for spot in shape.spots:
-            stop_watching(spot)
-        self._awake.pop(shape, None)
-        del self.shapes[shape.parts]
-        for selected in _selectors(shape):
-            alike = self._by_selector[selected]
-            del alike[shape]
-            if not alike:
-                del self._by_selector[selected]
-                self._places.forget_selector(selected)
-
-    # ---- what fits
 
     def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
@@ -386,15 +135,6 @@ class Forest:
     def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
         """Whether no limit on the way up is in the way."""
         return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
-
-    def _first_limit(self, leaf: Branch, cost: Cost) -> tuple[Room, int] | None:
-        for branch in leaf.bounded:
-            for dim, amount in cost:
-                for room in branch.rooms_of.get(dim, ()):
-                    need = amount if len(room.bound.dims) == 1 else room.bound.part(cost)
-                    if need > room.left:
-                        return room, need
-        return None
 
     def _roomiest(self, spots: list[Spot]) -> Spot | None:
         """Where most is left beside what must go there; of equals the first by name."""
@@ -438,21 +178,6 @@ class Forest:
                     self._stick(leaf, shape, *limit)
                     return
 
-    def any_spot(self, shape: Shape) -> Spot | None:
-        """A place where it could be put if there were room, for what people are told."""
-        if shape.scattered:
-            return self._spot(shape, next(iter(shape.spreads())))
-        return shape.spots[0] if shape.spots else None
-
-    def _smallest_scattered(self, shape: Shape) -> Dim:
-        dims = [
-            (self._root_room(dim).left, dim)
-            for part, pools in zip(shape.parts, shape.scattered, strict=True)
-            for pool in pools
-            for dim, _ in cost_of(part.cluster, pool, part.requests)
-        ]
-        return min(dims)[1]
-
     def _stick(self, leaf: Branch, shape: Shape, room: Room, need: int) -> None:
         stuck = leaf.stuck.get(shape)
         if stuck is None:
@@ -472,36 +197,6 @@ class Forest:
             watcher.shape.sleepers.pop(watcher.leaf, None)
             watcher.leaf.line.unpark(watcher.shape)
             self._dirty[watcher.leaf] = None
-
-    def short_of(self, leaf: Branch, cost: Cost) -> Bound | None:
-        """The first bound from the queue up that something does not fit under."""
-        limit = self._first_limit(leaf, cost)
-        if limit is not None:
-            return limit[0].bound
-        for dim, amount in cost:
-            room = self._root_room(dim)
-            if amount > room.left:
-                return room.bound
-        return None
-
-    def rooms_for(self, leaf: Branch, cost: Cost) -> list[tuple[Room, int]]:
-        """All rooms that something goes into, those nearest to the queue first, and how much of each."""
-        found: dict[Room, int] = {}
-        for branch in leaf.bounded:
-            for dim, _ in cost:
-                for room in branch.rooms_of.get(dim, ()):
-                    found[room] = room.bound.part(cost)
-        for dim, amount in cost:
-            found[self._root_room(dim)] = amount
-        return list(found.items())
-
-    def overfull(self) -> list[Room]:
-        """Rooms that hold more than their bound, the lowest first."""
-        self._overfull = {room: None for room in self._overfull if room.left < 0}
-        over = [room for room in self._overfull if room.is_over]
-        return sorted(over, key=lambda room: (-len(room.branch.path), room.branch.order, room.bound))
-
-    # ---- whose turn it is
 
     def class_of(self, leaf: Branch, kinds: KindCost, cost: Cost) -> int:
         """In which class something is served that a queue asks for."""
@@ -598,8 +293,6 @@ class Forest:
         elif branch.parent is not None:
             self._lift({branch: None})
 
-    # ---- what is deserved
-
     def update_deserved(self) -> dict[Branch, dict[Kind, int]]:
         """Work out anew what every branch deserves; the branches of which that has changed."""
         self.settle()
@@ -617,8 +310,6 @@ class Forest:
             if branch.is_leaf:
                 self._dirty[branch] = None
         self._lift({branch: None for branch in deserved if not branch.is_leaf})
-
-    # ---- capacity
 
     def capacity_changed(self) -> None:
         self._stale = True
@@ -658,14 +349,22 @@ class Forest:
         for dim, amount in capacity.items():
             kind = self.kind_of(dim)
             self.whole[kind] = self.whole.get(kind, 0) + amount
-        for dim in capacity:
             self._root_room(dim)
         for room in self.root.rooms:
             (dim,) = room.bound.dims
             room.bound = room.bound._replace(amount=capacity.get(dim, 0))
             self._remeasure(room)
+        self._bound_anew()
+        if self._kept is not None:
+            self.keep_for(*self._kept)
+        for shape in list(self.shapes.values()) if new_dims else ():
+            self._place_anew(shape)
+        self.deserving = Deserving(self.root, self.whole)
+
+    def _bound_anew(self) -> None:
+        """Queues' bounds are others now, and so are the rooms that somebody watches."""
         dims_of: dict[Kind, set[Dim]] = {}
-        for dim in capacity:
+        for dim in self.capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)
         own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
         for branch in (*own, *reversed(self.inner)):  # children before those that pass their guarantees on
@@ -675,54 +374,8 @@ class Forest:
             for stuck in list(leaf.stuck.values()):
                 stop_watching(stuck)
                 self._wake(stuck)
-            leaf.stuck = {}
-            leaf.turn = None
+            leaf.stuck, leaf.turn = {}, None
             self._dirty[leaf] = None
-        if self._kept is not None:
-            self.keep_for(*self._kept)
-        if new_dims:
-            for shape in list(self.shapes.values()):
-                self._place_anew(shape)
-        self.deserving = Deserving(self.root, self.whole)
-
-    def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> None:
-        assert branch.queue is not None
-        facts = branch.queue.facts
-        branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
-        below = [bound for child in branch.children for bound in child.guarantees]
-        branch.guarantees += passed_on(branch.name, facts, below)
-        branch.floor = summed(branch.guarantees, self.kind_of)
-        limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
-        branch.limit = tightest(limits, dims_of, self.kind_of)
-        branch.rooms = [Room(branch, bound) for bound in limits]
-        branch.rooms_of = {}
-        for room in branch.rooms:
-            for dim in room.bound.dims:
-                branch.rooms_of.setdefault(dim, []).append(room)
-            self._remeasure(room)
-            if room.left < 0:
-                self._overfull[room] = None
-
-    def _place_anew(self, shape: Shape) -> None:
-        """Its nodes have changed: where it may go, and so what it asks for as part of its queues' demand."""
-        self._ask(shape, -1)
-        self._place(shape)
-        self._ask(shape, 1)
-        for leaf in shape.lines:
-            leaf.line.unpark(shape)
-            self._dirty[leaf] = None
-        shape.sleepers = {}
-
-    def _ask(self, shape: Shape, sign: int) -> None:
-        """Count all claims of a shape among what is waited for."""
-        for leaf, count in shape.lines.items():
-            if shape.amounts:
-                self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
-        self._press(shape, sign * sum(shape.lines.values()))
-
-
-def _selectors(shape: Shape) -> list[Selected]:
-    return list(dict.fromkeys((part.cluster, part.node_selector) for part in shape.parts))
 
 
 def _order(node: QueueNode) -> tuple[int, str]:

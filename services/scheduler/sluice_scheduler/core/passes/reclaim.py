@@ -20,9 +20,10 @@ from sluice_scheduler.core.passes.claimants import Claimants, Ripens
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import Worth, levels_rise
 from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
+from sluice_scheduler.core.state.cell import Barren
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
-from sluice_scheduler.core.state.state import Barren, State
+from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import Promise
 

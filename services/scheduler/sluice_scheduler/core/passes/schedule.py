@@ -19,8 +19,9 @@ from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
 from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
-from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
+from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.members import group_of
+from sluice_scheduler.core.state.minima import fill_kept, is_within, minimum_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload

@@ -205,9 +205,11 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
 def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
     for shape in state.forest.shapes.values():
-        if any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms):
-            if any(other is not leaf and _shares(other, room) for other in shape.lines for room in rooms):
-                return True
+        asks = any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms)
+        if asks and any(
+            other is not leaf and _shares(other, room) for other in shape.lines for room in rooms
+        ):
+            return True
     behind = (other for other in leaf.line if other.place > claim.place)
     return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)
 

@@ -23,9 +23,10 @@ from sluice.decisions import (
 
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
-from sluice_scheduler.core.state.application import Application, reclaimable
+from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import Report

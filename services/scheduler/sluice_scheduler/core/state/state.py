@@ -7,20 +7,21 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final
 
-from sluice.decisions import Admit, Decision
+from sluice.decisions import Admit
 from sluice.events import CellConfig
-from sluice.values import answering_cell
 
-from sluice_scheduler.core.fairness.claims import Kind, Spot, pod_cost
+from sluice_scheduler.core.fairness.claims import Spot, pod_cost
+from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.tree import QueueNode, build_tree, cell_problem
+from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
 from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.kinship import Kinship
 from sluice_scheduler.core.state.members import application_by_claim
 from sluice_scheduler.core.state.offers import offer
@@ -29,9 +30,6 @@ from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
-    Aside,
-    Cell,
-    Cluster,
     Deserved,
     Entity,
     Namespace,
@@ -39,33 +37,17 @@ from sluice_scheduler.core.stored.entities import (
     Promise,
     Queue,
 )
-from sluice_scheduler.core.stored.tables import Tables
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 9
 
-D = TypeVar("D", bound=Decision)
 
-
-class Barren(NamedTuple):
-    """What a search for victims stood on that found none, and when a claim or a victim becomes ripe."""
-
-    version: int
-    grounds: int
-    coarse_ms: int
-    minute: int
-    until_ms: int
-
-
-class State(Tables):
+class State(CellTables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
         super().__init__(entities)
         self.policies = policies
-        #: What is worked on just now: an exception is blamed on it.
-        self.working_on = ""
         #: Whether statuses are told. Nothing is decided by them.
         self.tells = True
-        self.decided: list[Decision] = []
         #: Something happened since the last pass that a pass could act upon.
         self.pass_due = True
         #: Something that a status shows may have changed.
@@ -82,53 +64,6 @@ class State(Tables):
         self.namespace_by_name = {}
         self.workload_by_title = {}
 
-    # ---- the cell
-
-    @property
-    def cell(self) -> Cell:
-        cell = self.cells.get(Cell.kind)
-        assert cell is not None, "no event is read before REBUILD"
-        return cell
-
-    @property
-    def begun(self) -> bool:
-        return self.cells.get(Cell.kind) is not None
-
-    @property
-    def config(self) -> CellConfig:
-        return self.cell.config
-
-    @property
-    def now_ms(self) -> int:
-        return self.cell.time_ms
-
-    @property
-    def coarse_now_ms(self) -> int:
-        """The time as those see it who take back: what only time changes is looked at anew now and then."""
-        return self.now_ms - self.now_ms % self.pace_ms
-
-    @property
-    def pace_ms(self) -> int:
-        return min(60_000, max(1_000, self.config.tenure_ms // 64))
-
-    @property
-    def home(self) -> str:
-        """The cluster whose Queues and ResourcePools rule the cell."""
-        return self.config.clusters[0]
-
-    @property
-    def own_pools(self) -> list[Pool]:
-        """The cell's ResourcePools, by name."""
-        if not self.begun:
-            return []
-        pools = (pool for pool in self.pools if pool.cluster == self.home)
-        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
-        return sorted(ours, key=lambda pool: pool.name)
-
-    def problem_of(self, pool: Pool) -> str:
-        """Why a ResourcePool can't be used."""
-        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
-
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
         for aside in [each for each in self.asides if each.core_version != config.core_version]:
@@ -137,71 +72,10 @@ class State(Tables):
         self.cells.put(cell)
         self.derive()
 
-    def new_grounds(self) -> None:
-        """Capacity was added or a queue edited: who lost pods may push others out again."""
-        cell = self.cell
-        cell.grounds += 1
-        self.cells.put(cell)
-
-    def advance_time(self, time_ms: int) -> None:
-        """A cell's time is the largest seen."""
-        cell = self.cell
-        cell.time_ms = max(time_ms, cell.time_ms)
-        self.cells.put(cell)
-
-    def leave_unfinished(self, what: str) -> None:
-        """Say what the last pass has left to the next records."""
-        cell = self.cell
-        if cell.unfinished != what:
-            cell.unfinished = what
-            self.cells.put(cell)
-
-    def is_live(self, cluster: str) -> bool:
-        found = self.clusters.get(f"{Cluster.kind}/{cluster}")
-        return found is not None and found.live
-
-    def is_aside(self, what: str) -> bool:
-        return bool(len(self.asides)) and f"{Aside.kind}/{what}" in self.asides
-
-    @contextmanager
-    def work_on(self, what: str) -> Iterator[None]:
-        """While this lasts, an exception is blamed on it."""
-        before, self.working_on = self.working_on, what
-        yield
-        self.working_on = before
-
-    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
-        """The only way to have an effect on the world: the next decision in the cell's order."""
-        cell = self.cell
-        decision = make(
-            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
-        )
-        cell.next_seq += 1
-        self.changes[Cell.kind] = cell
-        self.decided.append(decision)
-        return decision
-
-    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
-        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
-        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
-        return self.decide(make, cluster=account.cluster, **named)
-
-    def take_decisions(self) -> list[Decision]:
-        decided, self.decided = self.decided, []
-        return decided
-
     # ---- what stands under a key or name
-
-    def pod(self, key: str) -> Pod:
-        found = self.pods.get(key)
-        assert found is not None, f"{key} is in a book or line, but has no account"
-        return found
 
     def namespace_of(self, cluster: str, name: str) -> Namespace | None:
         return self.namespace_by_name.get((cluster, name))
-
-    def promise_for(self, claim: str) -> Promise | None:
-        return self.promises.get(f"{Promise.kind}/{claim}")
 
     def application_of_claim(self, claim: str) -> Application:
         app = application_by_claim(self, claim)
@@ -209,7 +83,6 @@ class State(Tables):
         return app
 
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
-
     @contextmanager
     def changing(self, pod: Pod) -> Iterator[None]:
         """Change an account: it leaves books and lines as it was, and enters them as it is."""
@@ -523,18 +396,5 @@ class State(Tables):
         """Tell the branches what they deserve, as it was worked out last."""
         known = self.deserved.get(Deserved.kind)
         amounts = known.amounts if known is not None else {}
-        names = {branch: deserved_name(branch) for branch in self.forest.all_branches()}
-        self.forest.set_deserved({branch: _by_kind(amounts.get(name, {})) for branch, name in names.items()})
-
-
-def _by_kind(amounts: Mapping[str, int]) -> dict[Kind, int]:
-    found: dict[Kind, int] = {}
-    for name, amount in amounts.items():
-        supply, _, resource = name.partition("/")
-        found[(supply, resource)] = amount
-    return found
-
-
-def deserved_name(branch: Any) -> str:
-    """Under which what a branch deserves is stored."""
-    return f"{branch.name}/" if branch.is_implicit else str(branch.name)
+        branches = self.forest.all_branches()
+        self.forest.set_deserved({each: by_kind(amounts.get(stored_name(each), {})) for each in branches})
