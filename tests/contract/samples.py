@@ -49,6 +49,7 @@ from sluice.events import (
     QueueEvent,
     QueueFacts,
     RebuildEvent,
+    SetAsideEvent,
     SyncEvent,
     TickEvent,
     UnmanagedEvent,
@@ -245,6 +246,14 @@ EVENT_SAMPLES: tuple[Event, ...] = (
         decision="admit",
         result="Conflict",
         message="the pod is another one now",
+    ),
+    SetAsideEvent(
+        time_ms=_NOW_MS,
+        cluster=_CLUSTER,
+        more=True,
+        offset=4711,
+        what=f"pod/{_CLUSTER}/{_UID}",
+        reason="KeyError: 'gpu'",
     ),
     ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
     RebuildEvent(

@@ -14,7 +14,8 @@ GPU = "nvidia.com/gpu"
 
 def cell_of(*queues: tuple[str, dict[str, Any]]) -> OneCell:
     cell = OneCell()
-    cell.pool(cpu=10_000, **{GPU: 8})
+    capacity: dict[str, Any] = {"cpu": 10_000, GPU: 8}
+    cell.pool(**capacity)
     for name, spec in queues:
         cell.queue(name, **spec)
     cell.tick()

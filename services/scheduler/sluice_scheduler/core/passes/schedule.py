@@ -75,6 +75,7 @@ def next_due_ms(state: State) -> int:
     if state.barren is None or len(state.promises) or any(waits) or state.cell.unfinished:
         return soon_ms
     times = [state.barren.until_ms, state.coarse_now_ms + state.pace_ms, *first_turns_ms(state)]
+    times += state.starting.values()
     return max(soon_ms, min(times))
 
 
