@@ -247,15 +247,15 @@ EVENT_SAMPLES: tuple[Event, ...] = (
         result="Conflict",
         message="the pod is another one now",
     ),
+    ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
     SetAsideEvent(
         time_ms=_NOW_MS,
         cluster=_CLUSTER,
         more=True,
         offset=4711,
-        what=f"pod/{_CLUSTER}/{_UID}",
-        reason="KeyError: 'gpu'",
+        what="pod/home/0b5c6d7e",
+        reason="ZeroDivisionError: division by zero",
     ),
-    ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
     RebuildEvent(
         time_ms=_NOW_MS,
         cluster=_CLUSTER,

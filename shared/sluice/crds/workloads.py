@@ -143,8 +143,8 @@ class DynamicWorkloadStatus(Status):
 
     phase: Literal["Pending", "Running", "Growing", "Reclaiming", "Finished", "Failed"] | None = None
     """Pending: in its queue. Running: all that it asks for was granted. Growing: less was granted than it asks
-    for, and the rest waits, or was not created yet. Reclaiming: pods are being taken back. Finished or Failed:
-    it holds nothing."""
+    for, and the rest waits, or was not created yet. Reclaiming: pods are being taken back. Finished or
+    Failed: it holds nothing."""
     pod_sets: Annotated[
         list[PodSetStatus],
         Field(json_schema_extra=keyed_by("name")),

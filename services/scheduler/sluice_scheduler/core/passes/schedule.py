@@ -72,10 +72,10 @@ def next_due_ms(state: State) -> int:
     """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
     soon_ms = state.now_ms + 1_000
     waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
-    if state.barren is None or len(state.promises) or any(waits) or state.cell.unfinished:
+    ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
+    if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
         return soon_ms
-    times = [state.barren.until_ms, state.coarse_now_ms + state.pace_ms, *first_turns_ms(state)]
-    times += state.starting.values()
+    times = [state.coarse_now_ms + state.pace_ms, *first_turns_ms(state), *state.starting.values()]
     return max(soon_ms, min(times))
 
 
