@@ -66,7 +66,7 @@ def test_a_loop_that_turns_has_no_problems() -> None:
 def test_what_a_pass_has_left_and_which_applications_wait_is_told() -> None:
     figures = report("root", pending_workloads=36, admitted_workloads=2)
     ledger = snapshot(("cluster", cluster()), ("queue", queue("root")), ("report", figures))
-    ledger.about["unfinished"] = "reclaim"
+    dict.update(ledger.entities["cell"][0], unfinished="reclaim")
     status = judged(ledger, events=(tick(),))
     assert (status.pass_pending, status.pending_workloads) == ("reclaim", 36)
     console = Console(width=120)

@@ -14,7 +14,8 @@ GPU = "nvidia.com/gpu"
 
 def cell_of(*queues: tuple[str, dict[str, Any]]) -> OneCell:
     cell = OneCell()
-    cell.pool(cpu=10_000, **{GPU: 8})
+    capacity: dict[str, Any] = {"cpu": 10_000, GPU: 8}
+    cell.pool(**capacity)
     for name, spec in queues:
         cell.queue(name, **spec)
     cell.tick()
@@ -64,8 +65,8 @@ def test_what_is_passed_on_may_not_exceed_what_a_queue_above_names() -> None:
     )
     assert set(problems(cell)) == {"middle", "x", "y"}
     assert problems(cell)["middle"] == (
-        "spec.guaranteed.cpu: the queues below top are guaranteed 3 + 3, more than its own 5: lower theirs, or "
-        "raise top's"
+        "spec.guaranteed.cpu: the queues below top are guaranteed 3 + 3, more than its own 5: lower "
+        "theirs, or raise top's"
     )
 
 
@@ -96,7 +97,7 @@ def test_a_queue_that_may_not_oversubscribe_has_what_is_guaranteed_below_it() ->
 
 @pytest.mark.parametrize("named", [{}, {"guaranteed": {"cpu": "4"}}])
 def test_a_child_gets_what_is_guaranteed_to_it_alone_as_if_its_parent_named_it(named: dict[str, Any]) -> None:
-    """A guarantee of 4 below one of two equal trees, of which the other is crowded."""
+    """A sibling had filled what their parent guarantees, and the rest is another's."""
     one = {"name": "main", "count": 10, "minCount": 0, "requests": {"cpu": "1"}}
     scenario = Scenario.model_validate(
         {

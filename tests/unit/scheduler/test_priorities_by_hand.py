@@ -60,8 +60,7 @@ def test_the_number_of_a_pod_is_its_classs() -> None:
     cell.pods("p5", priority=2000)
     cell.pass_seconds(5)
     assert "p5" in cell.open
-    driver = {"workload": "SparkDriver/etl", "pod_set": "driver", "priority": 2000}
-    cell.pods("driver", **driver)
+    cell.pods("driver", pod_set="driver", workload="SparkDriver/etl", priority=2000)
     [spark] = cell.state.workloads
     assert spark.priority == 2000
 

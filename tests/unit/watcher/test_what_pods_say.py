@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from samples_of_objects import TIME_MS, Json, pod, seen
+from samples_of_objects import TIME_MS, pod, seen
 from sluice.events import PodFacts
 from sluice_watcher import normalise
 
 
-def facts(**parts: Json) -> PodFacts:
+def facts(**parts: Any) -> PodFacts:
     return normalise.pod(seen(pod(**parts))).pod
 
 

@@ -249,7 +249,7 @@ class Move:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
         taken, worth = self._taken, self._session.worth
         net = worth.loses_guaranteed(taken)
-        for branch in self._covering:
+        for branch in self._covering_then():
             net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
         if sum(net.values()) > 0:
             return True
@@ -263,6 +263,19 @@ class Move:
         for leaf, _, cost in let_in:
             self._paper.move(leaf, cost, -1)
         return rise > 0 or (rise == 0 and pods > sum(len(unit.pods) for unit in taken))
+
+    def _covering_then(self) -> list[Branch]:
+        """The branches within whose guarantees the claim stands once the victims are gone: those that cover it
+        now, and those that do because it takes the place of a victim below them."""
+        return [
+            branch
+            for branch in self._leaf.path
+            if branch in self._covering or (branch.guarantees and self._covers_on_paper(branch))
+        ]
+
+    def _covers_on_paper(self, branch: Branch) -> bool:
+        asked = [bound for bound in branch.guarantees if bound.part(self._spot.cost)]
+        return bool(asked) and all(self._paper.used(branch, bound) <= bound.amount for bound in asked)
 
     def _robs(self, victim: Branch) -> bool:
         if self._is_owed_by(victim):

@@ -76,7 +76,8 @@ def next_due_ms(state: State) -> int:
     ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
     if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
         return soon_ms
-    return max(soon_ms, min([state.coarse_now_ms + state.pace_ms, *first_turns_ms(state)]))
+    times = [state.coarse_now_ms + state.pace_ms, *first_turns_ms(state), *state.starting.values()]
+    return max(soon_ms, min(times))
 
 
 def serve(state: State, budget: Budget) -> bool:
