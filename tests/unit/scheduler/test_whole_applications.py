@@ -576,11 +576,11 @@ def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
     cell.tell(PriorityClassEvent, "other", value=50, global_default=True)
     for name in place:
         cell.application(name, pod_set("head", 2, 1, 2))
-    assert [cell.shown(name).position for name in place] == [3, 1, 2]
+    assert [cell.shown(name).position for name in place] == [3, 2, 1]
     cell.tell(PriorityClassEvent, "lowest", change="DELETED", value=-20, global_default=True)
     for name in place:
         cell.application(name, pod_set("head", 3, 1, 3))
-    assert [cell.shown(name).position for name in place] == [1, 2, 3]
+    assert [cell.shown(name).position for name in place] == [1, 3, 2]
 
 
 def test_one_that_names_a_queue_elsewhere_is_told_so_by_its_own_kind() -> None:
