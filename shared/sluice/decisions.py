@@ -138,7 +138,7 @@ class GrantedPods:
 
     name: str
     desired: int
-    admitted: int
+    admitted: int  # open, or still to come with room kept for them
     running: int
     taken: int  # back from it
 
@@ -191,7 +191,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQueue(ObjectDecision):
-    """A Queue's status. Amounts are keyed by `pool/resource`, in base units."""
+    """A Queue's status. Amounts are in base units: what is used by `pool/resource`, what is asked for and
+    deserved by `resource`, or `supply/resource` where the pools name a supply."""
 
     type: ClassVar[str] = "reportqueue"
     generation: int
@@ -199,10 +200,14 @@ class ReportQueue(ObjectDecision):
     demand: Resources
     fair_share: Resources
     dominant_share: str  # weighted, four decimals
-    dominant_resource: str  # `pool/resource`, empty while nothing is used
-    pending: int
+    dominant_resource: str  # `resource` or `supply/resource`, empty while nothing is used
+    pending: int  # pods, as are those that run
     running: int
     conditions: tuple[Condition, ...]
+    pending_workloads: int = 0  # applications, as are those that were admitted
+    admitted_workloads: int = 0
+    lost_work_ms: int = 0  # running time that was taken from it by taking pods back, ever
+    lost_work_hour_ms: int = 0  # and within the last hour
 
     @property
     def kind(self) -> str:

@@ -94,6 +94,7 @@ class PodFacts:
     gang: Gang | None = None  # of a pod group
     saved_ms: int = 0  # when it last saved its work, as it says itself; 0: it does not say
     ends_in_ms: int = 0  # it ends so long after its start at the latest; 0: it does not say
+    claims_devices: bool = False  # by DRA's resourceClaims, which are not counted
 
     @property
     def finished(self) -> bool:
@@ -347,6 +348,23 @@ class RebuildEvent(Event):
         return f"{self.cluster}/{self.type}/{self.config.cell}/{self.next_seq}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsideEvent(Event):
+    """Work on something raised an exception at a record: from just before that record on it is set aside.
+
+    The owner that met the exception writes this behind all that is there. A replay looks for these first.
+    """
+
+    type: ClassVar[str] = "setaside"
+    offset: int  # of the record
+    what: str  # the key of a pod, an application or a queue; or the record
+    reason: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.cluster}/{self.type}/{self.offset}/{self.what}"
+
+
 EVENT_TYPES: tuple[type[Event], ...] = (
     PodEvent,
     WorkloadEvent,
@@ -361,4 +379,5 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     OutcomeEvent,
     ConfigEvent,
     RebuildEvent,
+    SetAsideEvent,
 )

@@ -264,28 +264,43 @@ class LogReader:
         While Kafka is away nothing has: the client now waits for it, now passes on what its connections said.
         """
 
+        return await self._in_thread(self._poll, timeout_s)
+
+    async def stand_by(self, timeout_s: float) -> list[Received]:
+        """Stay a member of the group and read nothing of what it has given to this reader.
+
+        What it hands out meanwhile may be read all the same.
+        """
+
         def run() -> list[Received]:
+            self._consumer.pause(*self._consumer.assignment())
             try:
-                batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
-            except KafkaError as error:
-                if not error.retriable:
-                    raise
-                _log.warning("nothing was read of %s, to be tried again: %s", self._topic, error)
-                time.sleep(min(timeout_s, RETRY_S))
-                return []
-            return [
-                Received(
-                    partition=record.partition,
-                    offset=record.offset,
-                    key=record.key,
-                    value=record.value,
-                    headers=list(record.headers),
-                )
-                for records in batches.values()
-                for record in records
-            ]
+                return self._poll(timeout_s)
+            finally:
+                self._consumer.resume(*self._consumer.paused())
 
         return await self._in_thread(run)
+
+    def _poll(self, timeout_s: float) -> list[Received]:
+        try:
+            batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            _log.warning("nothing was read of %s, to be tried again: %s", self._topic, error)
+            time.sleep(min(timeout_s, RETRY_S))
+            return []
+        return [
+            Received(
+                partition=record.partition,
+                offset=record.offset,
+                key=record.key,
+                value=record.value,
+                headers=list(record.headers),
+            )
+            for records in batches.values()
+            for record in records
+        ]
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
         """Tell the group where to go on: a hint, for everything that Sluice does can be done twice.

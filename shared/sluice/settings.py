@@ -36,6 +36,9 @@ class Settings(BaseSettings):
     """File with the authority that signed Kafka's certificate; empty: no TLS."""
     redis: str = Field(default="redis://127.0.0.1:6379/0", repr=False)
     """Redis' URL, with password; `rediss://` for TLS."""
+    redis_replicas: int = Field(default=0, ge=0)
+    """So many replicas of Redis, 7.2 or later with `appendonly yes`, have a commit on their disks before
+    anything follows from it; 0: Redis is not replicated, or a fail-over may lose the last commits."""
     topics: str = "sluice"
     """What the topics' names begin with: `<topics>.events.v1`, `<topics>.decisions.v1`."""
     topic_replicas: int = Field(default=1, ge=1)
@@ -50,6 +53,17 @@ class Settings(BaseSettings):
     """The name of the policy that orders claims (entry point group `sluice.policies`)."""
     half_life_seconds: int = Field(default=3600, ge=1)
     """After so long a use counts half, under policies that look back (`usage-drf`)."""
+    tenure_seconds: int = Field(default=3600, ge=0)
+    """So long a pod or gang that lifts its queue above what it deserves is left in place while others deserve
+    the room; a Queue may say otherwise."""
+    patience_seconds: int = Field(default=300, ge=0)
+    """A claim whose turn has come and that has not fitted for so long gets what becomes free kept for it; a
+    Queue may say otherwise."""
+    reclaim_after_seconds: int = Field(default=1, ge=0)
+    """A claim pushes nobody out before it has waited so long."""
+    start_deadline_seconds: int = Field(default=600, ge=0)
+    """What an application was granted and none of its pods has come for in so long goes to others; 0: never.
+    A Queue may say otherwise."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
     pod_selector: LabelSelector = LabelSelector()

@@ -21,6 +21,15 @@ def answering_cell(name: str, cells: Sequence[str]) -> str:
     return name if name in cells else cells[0]
 
 
+def split_kind(key: str) -> tuple[str, str]:
+    """`resource` or `supply/resource`; a resource may have a slash of its own, but the domain before it has a
+    dot, and a supply's name has none."""
+    supply, slash, resource = key.partition("/")
+    if not slash or ("." in supply and "/" not in resource):
+        return "", key
+    return supply, resource
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Epoch:
     """Who may write a cell's ledger: later epochs fence earlier ones.

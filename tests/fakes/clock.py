@@ -13,6 +13,9 @@ class FakeClock:
     def now_ms(self) -> int:
         return self._now_ms
 
+    def monotonic_s(self) -> float:
+        return self._now_ms / 1000
+
     async def sleep(self, seconds: float) -> None:
         self.pauses_s.append(seconds)
         self._now_ms += round(seconds * 1000)

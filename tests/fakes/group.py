@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 from fakes.log import FakeLog
 from sluice.kafka import Position, Received
 
+#: What a reader is given at a time.
+POLLED_MAX = 1000
+
 
 class FakeTopic:
     """Records by offset."""
@@ -57,6 +60,8 @@ class FakeMember:
         self.joined = False
         #: Every position that was ever committed.
         self.commits: list[Mapping[int, Position]] = []
+        #: How often it attended to the group without reading.
+        self.stood_by = 0
         self.hand_out()
 
     def hand_out(self) -> None:
@@ -74,9 +79,14 @@ class FakeMember:
         await asyncio.sleep(0.001)
         found: list[Received] = []
         for partition in self.assigned:
-            found += self._topic.records(partition, self._next[partition])
+            found += self._topic.records(partition, self._next[partition])[:POLLED_MAX]
             self._next[partition] += len([each for each in found if each.partition == partition])
         return found
+
+    async def stand_by(self, timeout_s: float) -> list[Received]:
+        await asyncio.sleep(0.001)
+        self.stood_by += 1
+        return []
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
         self.commits.append(positions)

@@ -91,7 +91,7 @@ def test_defaults_are_those_of_the_models(api: Api) -> None:
         "ordering": spec.ordering,
         "preemption": spec.preemption,
         "oversubscription": spec.oversubscription,
-        "reclaim": spec.reclaim.model_dump(by_alias=True),
+        "reclaim": spec.reclaim.model_dump(by_alias=True, exclude_none=True),
     }
 
 
@@ -100,6 +100,9 @@ def test_defaults_are_those_of_the_models(api: Api) -> None:
     [
         ({"weight": 0}, ["spec.weight", "greater than or equal to 1"]),
         ({"weight": 1.5}, ["spec.weight", "integer"]),
+        ({"tenureSeconds": -1}, ["spec.tenureSeconds", "greater than or equal to 0"]),
+        ({"reservation": {"patienceSeconds": "5m"}}, ["spec.reservation.patienceSeconds", "integer"]),
+        ({"reclaim": {"lostWorkPerHourSeconds": -1}}, ["spec.reclaim.lostWorkPerHourSeconds"]),
         ({"guaranteed": {"cpu": "4x"}}, ["spec.guaranteed[cpu]", "such as 4, 500m or 16Gi"]),
         ({"limit": {"cpu": "-1"}}, ["spec.limit[cpu]", "quantity of 0 or more"]),
         ({"limit": {"cpu": -1}}, ["spec.limit[cpu]", "quantity of 0 or more"]),
@@ -191,12 +194,16 @@ def test_status_is_written_apart_and_shown(api: Api) -> None:
     }
     status = {
         "usage": {"default/cpu": "3.5"},
-        "demand": {"default/cpu": "5"},
-        "fairShare": {"default/cpu": "4"},
+        "demand": {"cpu": "5"},
+        "fairShare": {"cpu": "4"},
         "dominantShare": "0.4375",
-        "dominantResource": "default/cpu",
+        "dominantResource": "cpu",
         "pending": 2,
         "running": 3,
+        "pendingWorkloads": 36,
+        "admittedWorkloads": 4,
+        "lostWorkSeconds": 90,
+        "lostWorkLastHourSeconds": 60,
         "decision": "1-4711.42",
         "observedGeneration": 1,
         "conditions": [condition],
@@ -208,7 +215,8 @@ def test_status_is_written_apart_and_shown(api: Api) -> None:
     row = dict(
         zip([column["name"] for column in table["columnDefinitions"]], table["rows"][0]["cells"], strict=True)
     )
-    assert (row["Share"], row["Of"], row["Running"], row["Pending"]) == ("0.4375", "default/cpu", 3, 2)
+    assert (row["Share"], row["Of"], row["Running"], row["Pending"]) == ("0.4375", "cpu", 3, 2)
+    assert (row["Apps"], row["Apps Pending"], row["Lost Work"]) == (4, 36, 90)
     assert (row["Ready"], row["Decision"]) == ("True", "1-4711.42")
 
 

@@ -13,6 +13,7 @@ from sluice.crds import (
     parse_queue_job,
     parse_resource_pool,
 )
+from sluice.crds.facts import pool_facts, queue_facts
 
 APPLICATIONS = Path(__file__).parents[2] / "docs" / "applications.md"
 
@@ -63,6 +64,28 @@ def test_a_full_queue_is_read() -> None:
     assert spec.reclaim.minimum_run_time_seconds == 60
 
 
+def test_what_a_queue_says_of_time_reaches_the_scheduler() -> None:
+    spec = parse_queue(
+        queue(
+            reclaim={"lostWorkPerHourSeconds": 7200},
+            tenureSeconds=1800,
+            reservation={"enabled": False, "patienceSeconds": 60},
+            startDeadlineSeconds=0,
+        )
+    )
+    facts = queue_facts(spec, generation=1, created_ms=0)
+    assert facts.lost_work_per_hour_ms == 7_200_000
+    assert (facts.tenure_ms, facts.reserves, facts.patience_ms) == (1_800_000, False, 60_000)
+    assert facts.start_deadline_ms == 0
+
+
+def test_where_a_queue_says_nothing_of_time_the_settings_hold() -> None:
+    facts = queue_facts(parse_queue(queue()), generation=1, created_ms=0)
+    assert facts.lost_work_per_hour_ms is None
+    assert (facts.tenure_ms, facts.patience_ms, facts.start_deadline_ms) == (None, None, None)
+    assert facts.reserves
+
+
 def test_fields_of_a_later_schema_are_left_alone() -> None:
     assert parse_queue(queue(weight=2, brandNew={"a": 1})).weight == 2
 
@@ -84,6 +107,8 @@ def test_fields_of_a_later_schema_are_left_alone() -> None:
         ({"parent": "team-a"}, "spec.parent", "name the queue above"),
         ({"guaranteed": {"cpu": "4"}, "limit": {"cpu": "3999m"}}, "spec", "raise limit or lower guaranteed"),
         ({"guaranteed": {"cpu": "51%"}, "limit": {"cpu": "50%"}}, "spec", "raise limit or lower guaranteed"),
+        ({"tenureSeconds": -1}, "spec.tenureSeconds", "greater than or equal to 0 (found -1)"),
+        ({"reservation": {"patienceSeconds": "5m"}}, "spec.reservation.patienceSeconds", "(found '5m')"),
         ({"ordering": "fifo"}, "spec.ordering", "'strictFifo' or 'bestEffortFifo' (found 'fifo')"),
         (
             {"namespaces": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
@@ -123,6 +148,14 @@ def test_pools() -> None:
     assert parse_resource_pool({"spec": {"nodeSelector": {"gpu": "yes"}}}).node_selector == {"gpu": "yes"}
     with pytest.raises(CrdError, match=r"ResourcePool p: spec\.nodeSelector\.a: "):
         parse_resource_pool({"metadata": {"name": "p"}, "spec": {"nodeSelector": {"a": 1}}})
+
+
+def test_a_pool_names_its_supply_or_is_one_of_those_that_do_not() -> None:
+    spec = parse_resource_pool({"spec": {"supply": "a100"}})
+    assert pool_facts(spec, generation=1).supply == "a100"
+    assert pool_facts(parse_resource_pool({"spec": {}}), generation=1).supply == ""
+    with pytest.raises(CrdError, match=r"ResourcePool p: spec\.supply: "):
+        parse_resource_pool({"metadata": {"name": "p"}, "spec": {"supply": "A/100"}})
 
 
 def test_workloads_name_their_namespace() -> None:

@@ -13,7 +13,8 @@ Job = TypeVar("Job")
 class Lanes(Generic[Job]):
     """A lane for each object; the first job of every lane runs, as far as there are slots.
 
-    A job that pauses gives its slot to others and keeps its place in the lane.
+    A job that pauses gives its slot to others and keeps its place in the lane. It counts as waiting until it
+    is done: in an outage every job pauses, and there must come an end to taking up more.
     """
 
     def __init__(
@@ -43,11 +44,16 @@ class Lanes(Generic[Job]):
             self._tasks.create_task(self._drain(key, lane))
         needless = lane.pop() if lane and self._makes_needless(job, lane[-1]) else None
         lane.append(job)
-        self._wait(0 if needless else 1)
+        self._count(0 if needless else 1)
         return needless
 
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer jobs wait than may, those that run or pause among them."""
+        return self._room.is_set()
+
     async def room(self) -> None:
-        """Return once fewer jobs wait than may."""
+        """Return once there is room."""
         await self._room.wait()
 
     async def pause(self, sleeping: Awaitable[None]) -> None:
@@ -61,12 +67,11 @@ class Lanes(Generic[Job]):
     async def _drain(self, key: Hashable, lane: deque[Job]) -> None:
         while lane:
             async with self._slots:
-                job = lane.popleft()
-                self._wait(-1)
-                await self._run(job)
+                await self._run(lane.popleft())
+            self._count(-1)
         del self._lanes[key]
 
-    def _wait(self, change: int) -> None:
+    def _count(self, change: int) -> None:
         self._waiting += change
         if self._waiting < self._waiting_max:
             self._room.set()

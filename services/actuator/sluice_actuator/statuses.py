@@ -17,7 +17,7 @@ from sluice.crds import (
 )
 from sluice.decisions import Condition, Report, ReportJob, ReportQueue, ReportWorkload, ShownPodSet
 from sluice.quantities import format_amount
-from sluice.values import DecisionId, Resources
+from sluice.values import DecisionId, Resources, split_kind
 
 
 def status_of(decision: Report, identity: DecisionId) -> dict[str, Any]:
@@ -30,12 +30,16 @@ def status_of(decision: Report, identity: DecisionId) -> dict[str, Any]:
             observed_generation=decision.generation,
             decision=str(identity),
             usage=_by_pool(decision.usage),
-            demand=_by_pool(decision.demand),
-            fair_share=_by_pool(decision.fair_share),
+            demand=_by_supply(decision.demand),
+            fair_share=_by_supply(decision.fair_share),
             dominant_share=decision.dominant_share,
             dominant_resource=decision.dominant_resource,
             pending=decision.pending,
             running=decision.running,
+            pending_workloads=decision.pending_workloads,
+            admitted_workloads=decision.admitted_workloads,
+            lost_work_seconds=decision.lost_work_ms // 1000,
+            lost_work_last_hour_seconds=decision.lost_work_hour_ms // 1000,
         )
     elif isinstance(decision, ReportWorkload):
         status = DynamicWorkloadStatus(
@@ -109,8 +113,12 @@ def _amounts(amounts: Resources) -> dict[str, str]:
 
 
 def _by_pool(amounts: Resources) -> dict[str, str]:
-    """Keys are `pool/resource`, or `resource` for what belongs to no pool; resources may have slashes."""
+    """Keys are `pool/resource`; resources may have slashes."""
     return {key: format_amount(key.partition("/")[2] or key, amount) for key, amount in amounts.items()}
+
+
+def _by_supply(amounts: Resources) -> dict[str, str]:
+    return {key: format_amount(split_kind(key)[1], amount) for key, amount in amounts.items()}
 
 
 def _condition(condition: Condition, generation: int) -> ShownCondition:

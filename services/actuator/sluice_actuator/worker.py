@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from functools import partial
 from typing import Final, Protocol
@@ -35,7 +35,7 @@ from sluice_actuator.tenure import Job, Tenure
 
 #: API calls under way at a time.
 IN_FLIGHT_MAX: Final = 32
-#: Decisions read ahead of those; reading waits beyond.
+#: Decisions taken up and not settled; reading waits beyond.
 WAITING_MAX: Final = 5_000
 POLL_S: Final = 0.5
 COMMIT_INTERVAL_S: Final = 1.0
@@ -62,6 +62,9 @@ class Inbox(Protocol):
         """Whether the group has taken it in, if only to stand by."""
 
     async def poll(self, timeout_s: float) -> list[Received]: ...
+
+    async def stand_by(self, timeout_s: float) -> list[Received]:
+        """Stay a member and read nothing; what the group hands out just now may come all the same."""
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
         """Whether the group took it."""
@@ -107,6 +110,8 @@ class Actuator:
             log, topic=settings.events_topic, source=f"sluice-actuator/{settings.cluster}"
         )
         self._tenures: dict[int, Tenure] = {}
+        #: What was read and not taken up yet, for want of room.
+        self._read: deque[tuple[Received, Tenure]] = deque()
         metrics.IN_FLIGHT.set_function(lambda: sum(len(each.unsettled) for each in self._tenures.values()))
 
     @property
@@ -121,12 +126,8 @@ class Actuator:
         committed: dict[int, Position] = {}
         due_s = 0.0
         while True:
-            await self._lanes.room()
-            received = await self._inbox.poll(POLL_S)
-            await self._keep_tenures()
-            for each in received:
-                if each.partition in self._tenures:
-                    self._take(each, self._tenures[each.partition])
+            await self._read_on()
+            self._take_up()
             positions = {
                 partition: position
                 for partition, tenure in self._tenures.items()
@@ -136,6 +137,23 @@ class Actuator:
                 if await self._inbox.commit(positions):
                     committed = positions
                 due_s = time.monotonic() + COMMIT_INTERVAL_S
+
+    async def _read_on(self) -> None:
+        """Read, if there is room for more. The group is attended to in any case, or it would give us up."""
+        if self._lanes.has_room and not self._read:
+            received = await self._inbox.poll(POLL_S)
+        else:
+            received = await self._inbox.stand_by(POLL_S)
+        await self._keep_tenures()
+        self._read.extend(
+            (each, self._tenures[each.partition]) for each in received if each.partition in self._tenures
+        )
+
+    def _take_up(self) -> None:
+        while self._read and self._lanes.has_room:
+            received, tenure = self._read.popleft()
+            if not tenure.is_over:
+                self._take(received, tenure)
 
     async def _keep_tenures(self) -> None:
         """Begin one for each partition that was handed out, and end those that were taken away."""

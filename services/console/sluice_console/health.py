@@ -32,6 +32,12 @@ SILENT_MS: Final = 10_000
 #: A decision is answered as soon as the API server has answered; evictions may take their grace.
 UNANSWERED_MS: Final = 10_000
 
+#: What a pass may leave to the next records, beyond what one step may do.
+_LEFT: Final = {
+    "serve": "still serving: the next records go on with it",
+    "reclaim": "still taking back: the next records go on with it",
+}
+
 _FROM_ELSEWHERE: Final = ("outcome", "config", "rebuild")
 
 
@@ -60,6 +66,9 @@ class CellStatus:
     queues: int
     pending: int
     running: int
+    pending_workloads: int  # applications, as are those that were admitted
+    admitted_workloads: int
+    pass_pending: str  # what the last pass has left to the next records; empty: nothing
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
     complaints: tuple[str, ...]  # of Queues, ResourcePools and bindings
@@ -128,6 +137,9 @@ def judge(
         queues=len(views),
         pending=sum(each.pending for each in figures),
         running=sum(each.running for each in figures),
+        pending_workloads=sum(each.pending_workloads for each in figures),
+        admitted_workloads=sum(each.admitted_workloads for each in figures),
+        pass_pending=snapshot.about.get("unfinished", ""),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
         diverged=tuple(_diverged(recent_decisions)),
         complaints=tuple(complaints_of(snapshot)),
@@ -146,6 +158,8 @@ def show_status(console: Console, status: CellStatus) -> None:
         "decisions": f"{status.decided} decided, {status.published} published",
         "queues": f"{status.queues}, with {wording.count(status.pending, 'pod')} pending "
         f"and {status.running} running",
+        "apps": f"{status.pending_workloads} pending, {status.admitted_workloads} admitted",
+        "last pass": _LEFT.get(status.pass_pending, "complete"),
     }
     for cluster in status.clusters:
         lines[f"cluster {cluster.name}"] = ", ".join(_words(cluster))

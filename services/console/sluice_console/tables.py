@@ -14,7 +14,7 @@ from rich.tree import Tree
 from sluice.values import Resources
 
 from sluice_console import wording
-from sluice_console.views import ConditionView, Figures, QueueView, roots_first
+from sluice_console.views import ConditionView, Figures, QueueView, by_supply, roots_first
 
 _NOT_YET = "not reported yet"
 
@@ -32,13 +32,15 @@ def show_list(console: Console, views: Sequence[QueueView]) -> None:
         "FAIR SHARE",
         "PENDING",
         "RUNNING",
-        "CONDITIONS",
     ]
+    applications = ["APPS PENDING", "APPS ADMITTED"] if any(map(_has_applications, views)) else []
+    headers += [*applications, "CONDITIONS"]
     for header in [*headers, "CELL"] if len(cells) > 1 else headers:
-        is_number = header in ("WEIGHT", "SHARE", "PENDING", "RUNNING")
+        is_number = header in ("WEIGHT", "SHARE", "PENDING", "RUNNING", *applications)
         table.add_column(header, justify="right" if is_number else "left", overflow="fold")
     for view in views:
-        row = [view.name, str(view.weight), *_cells(view), _concerns(view)]
+        counts = _application_cells(view) if applications else []
+        row = [view.name, str(view.weight), *_cells(view), *counts, _concerns(view)]
         table.add_row(*map(escape, [*row, view.cell] if len(cells) > 1 else row))
     console.print(table)
     tell_concerns(console, views)
@@ -55,7 +57,13 @@ def tell_concerns(console: Console, views: Sequence[QueueView]) -> None:
 
 
 def show_queue(
-    console: Console, view: QueueView, *, below: Sequence[str], namespaces: Sequence[str], capacity: Resources
+    console: Console,
+    view: QueueView,
+    *,
+    below: Sequence[str],
+    namespaces: Sequence[str],
+    capacity: Resources,
+    supplies: Mapping[str, str] | None = None,
 ) -> None:
     facts = view.facts
     lines = {
@@ -74,8 +82,11 @@ def show_queue(
     if figures := view.figures:
         of = f" of {figures.dominant_resource}, by weight" if figures.dominant_resource else ""
         lines["share"] = f"{figures.dominant_share}{of}"
-        hint = f"; `sluice explain {view.name}` says why they wait" if figures.pending else ""
+        waits = figures.pending or figures.pending_workloads
+        hint = f"; `sluice explain {view.name}` says why they wait" if waits else ""
         lines["pods"] = f"{figures.pending} pending, {figures.running} running{hint}"
+        lines["apps"] = f"{figures.pending_workloads} pending, {figures.admitted_workloads} admitted"
+        lines["lost work"] = _lost_work(figures)
     grid = plain_table(show_header=False)
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
@@ -87,7 +98,10 @@ def show_queue(
     if figures is None:
         console.print(f"{_NOT_YET}: see `sluice status`")
         return
-    console.print(_amounts_table(figures, capacity))
+    console.print(_amounts_table(figures, capacity, supplies))
+    if len({key.partition("/")[0] for key in figures.usage}) > 1:
+        console.print()
+        console.print(_pools_table(figures.usage, capacity))
     console.print()
     console.print(_conditions_table(figures.conditions))
 
@@ -141,6 +155,24 @@ def _cells(view: QueueView) -> list[str]:
     ]
 
 
+def _has_applications(view: QueueView) -> bool:
+    return view.figures is not None and view.figures.has_applications
+
+
+def _application_cells(view: QueueView) -> list[str]:
+    figures = view.figures
+    if figures is None:
+        return ["-", "-"]
+    return [str(figures.pending_workloads), str(figures.admitted_workloads)]
+
+
+def _lost_work(figures: Figures) -> str:
+    """Running time that was taken from a queue."""
+    if not figures.lost_work_ms:
+        return "none"
+    return f"{wording.age(figures.lost_work_ms)}, {wording.age(figures.lost_work_hour_ms)} in the last hour"
+
+
 def _concerns(view: QueueView) -> str:
     if view.figures is None:
         return _NOT_YET
@@ -156,6 +188,8 @@ def _label(view: QueueView) -> Text:
     if figures.dominant_resource:
         label.append(f" of {figures.dominant_resource}", "dim")
     label.append(f"  {figures.running} running, {figures.pending} pending")
+    if figures.has_applications:
+        label.append(f", apps: {figures.admitted_workloads} admitted, {figures.pending_workloads} pending")
     if figures.usage:
         label.append(f"  {wording.amounts(figures.usage)}", "dim")
     for condition in view.concerns:
@@ -163,16 +197,33 @@ def _label(view: QueueView) -> Text:
     return label
 
 
-def _amounts_table(figures: Figures, capacity: Resources) -> Table:
-    """A row a resource. What is reported without a pool stands in a row of its own."""
+def _amounts_table(figures: Figures, capacity: Resources, supplies: Mapping[str, str] | None) -> Table:
+    """A row a resource of each supply, as shares are measured."""
+    usage, whole = figures.usage, capacity
+    if supplies is not None:
+        usage, whole = by_supply(usage, supplies), by_supply(whole, supplies)
+    return _rows(
+        {"USAGE": usage, "DEMAND": figures.demand, "FAIR SHARE": figures.fair_share},
+        {"CAPACITY": whole},
+        of="RESOURCE",
+    )
+
+
+def _pools_table(usage: Resources, capacity: Resources) -> Table:
+    return _rows({"USAGE": usage}, {"CAPACITY": capacity}, of="IN POOL")
+
+
+def _rows(columns: Mapping[str, Resources], beside: Mapping[str, Resources], *, of: str) -> Table:
+    """A row for each key of the columns; those beside them have more keys than anybody wants to see."""
     table = plain_table()
-    for header in ("RESOURCE", "USAGE", "DEMAND", "FAIR SHARE", "CAPACITY"):
-        table.add_column(header, justify="left" if header == "RESOURCE" else "right")
-    columns = (figures.usage, figures.demand, figures.fair_share, capacity)
-    for key in sorted({key for column in columns[:3] for key in column}):
+    for header in (of, *columns, *beside):
+        table.add_column(header, justify="left" if header == of else "right")
+    for key in sorted({key for column in columns.values() for key in column}):
         resource = wording.split(key)[1]
-        shown = (wording.amount(resource, column[key]) if key in column else "-" for column in columns)
-        table.add_row(escape(key), *shown)
+        shown = [*columns.values(), *beside.values()]
+        table.add_row(
+            escape(key), *(wording.amount(resource, each[key]) if key in each else "-" for each in shown)
+        )
     return table
 
 

@@ -40,16 +40,25 @@ class ConditionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """A queue's status as the scheduler last reported it. Amounts are in base units, by `pool/resource`."""
+    """A queue's status as the scheduler last reported it. Amounts are in base units: usage by `pool/resource`,
+    the others by `resource` or `supply/resource`."""
 
     usage: Resources
     demand: Resources
     fair_share: Resources
     dominant_share: str  # weighted
     dominant_resource: str
-    pending: int
+    pending: int  # pods
     running: int
+    pending_workloads: int
+    admitted_workloads: int
+    lost_work_ms: int
+    lost_work_hour_ms: int
     conditions: tuple[ConditionView, ...]
+
+    @property
+    def has_applications(self) -> bool:
+        return bool(self.pending_workloads or self.admitted_workloads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +145,27 @@ def capacity_of(snapshots: Iterable[Snapshot]) -> Resources:
     }
 
 
+def supplies_of(snapshots: Iterable[Snapshot]) -> dict[str, str]:
+    """Pool → the supply that it is part of; empty: the one of all pools that name none."""
+    return {
+        pool["name"]: pool["facts"].get("supply", "")
+        for snapshot in snapshots
+        for pool in snapshot.of("resourcepool")
+        if pool["cluster"] == snapshot.home
+    }
+
+
+def by_supply(by_pool: Resources, supplies: Mapping[str, str]) -> Resources:
+    """Amounts by `pool/resource`, summed as shares are measured: by `resource` or `supply/resource`."""
+    sums: Resources = {}
+    for key, amount in by_pool.items():
+        pool, _, resource = key.partition("/")
+        supply = supplies.get(pool, "")
+        kind = f"{supply}/{resource}" if supply else resource
+        sums[kind] = sums.get(kind, 0) + amount
+    return sums
+
+
 def complaints_of(snapshot: Snapshot) -> Iterator[str]:
     """What is wrong with Queues, ResourcePools and namespaces' bindings, a sentence each.
 
@@ -171,6 +201,10 @@ def as_json(view: QueueView) -> dict[str, Any]:
             "fairShare": figures.fair_share,
             "pending": figures.pending,
             "running": figures.running,
+            "pendingWorkloads": figures.pending_workloads,
+            "admittedWorkloads": figures.admitted_workloads,
+            "lostWorkSeconds": figures.lost_work_ms // 1000,
+            "lostWorkLastHourSeconds": figures.lost_work_hour_ms // 1000,
             "conditions": [
                 {
                     "type": c.type,
@@ -195,6 +229,11 @@ def _figures(report: Entity) -> Figures:
         dominant_resource=figures["dominant_resource"],
         pending=figures["pending"],
         running=figures["running"],
+        # Earlier versions did not report these.
+        pending_workloads=figures.get("pending_workloads", 0),
+        admitted_workloads=figures.get("admitted_workloads", 0),
+        lost_work_ms=figures.get("lost_work_ms", 0),
+        lost_work_hour_ms=figures.get("lost_work_hour_ms", 0),
         conditions=_conditions(report),
     )
 

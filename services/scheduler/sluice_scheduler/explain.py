@@ -21,8 +21,8 @@ from sluice.settings import Settings
 from sluice_scheduler.core.reports.explain import Answer, keys_of, waiting, why
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.installed import installed_policies
-from sluice_scheduler.ledger.port import LedgerError
 from sluice_scheduler.ledger.redis import RedisLedger
+from sluice_scheduler.ports import LedgerError
 
 #: So many claims of a queue are told about.
 MOST: Final = 20

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from sluice.kube import MERGE_PATCH, Answer, KubeClient, Unreachable
 from sluice.vocabulary import SYSTEM_NAMESPACE
 
+from sluice_scheduler.ports import LeaseError
+
 _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
-
-
-class LeaseError(Exception):
-    """The Lease could not be written: nobody may own the cell on our word."""
-
-
-class Lease(Protocol):
-    async def write(self, cell: str, holder: str) -> tuple[str, int]:
-        """The uid of the home cluster, and the resourceVersion that the write was given."""
-        ...
 
 
 class KubernetesLease:

@@ -9,11 +9,16 @@ from typing import Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from sluice_scheduler.core import State
-from sluice_scheduler.ledger import Commit
+from sluice_scheduler.core.stored.entities import Entity, Queue, Report
+from sluice_scheduler.ports import Commit
 
 _PREFIX: Final = "sluice_scheduler"
 
 TAKEOVERS = Counter(f"{_PREFIX}_takeovers_total", "Times a cell was taken over", ["cell", "result"])
+ROLLBACKS = Counter(f"{_PREFIX}_rollbacks_total", "Ledgers found older than what they had decided", ["cell"])
+SET_ASIDE = Counter(
+    f"{_PREFIX}_set_aside_total", "Times that work on something raised an exception", ["cell"]
+)
 UNREADABLE = Counter(f"{_PREFIX}_unreadable_total", "Records set aside as dead letters", ["cell"])
 DIVERGENCES = Counter(f"{_PREFIX}_divergences_total", "Decisions published before with other bytes", ["cell"])
 RECORDS = Counter(f"{_PREFIX}_records_total", "Records read from the input log", ["cell"])
@@ -27,9 +32,29 @@ MISDIRECTED = Gauge(
     "sluice_misdirected_pods", "Gated pods whose binding or queue label leads to no usable queue", ["cell"]
 )
 WAITING = Gauge("sluice_waiting_pods", "Pods in line", ["cell", "queue"])
+WAITING_APPLICATIONS = Gauge(
+    "sluice_waiting_workloads", "Applications that wait to be admitted, as the Queue shows", ["cell", "queue"]
+)
+ADMITTED_APPLICATIONS = Gauge(
+    "sluice_admitted_workloads", "Applications that were admitted, as the Queue shows", ["cell", "queue"]
+)
+LOST_WORK = Gauge(
+    "sluice_lost_work_seconds", "Running time that was taken from a queue, ever", ["cell", "queue"]
+)
+PASS_PENDING = Gauge(
+    f"{_PREFIX}_pass_pending", "1 while a pass has left something to the next records", ["cell"]
+)
 OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
 #: Of each cell, the queues that WAITING tells of.
 _shown: dict[str, frozenset[str]] = {}
+#: By what a queue's report says, and of each cell the queues of which that was told.
+_OF_REPORTS: Final = (
+    (WAITING_APPLICATIONS, "pending_workloads", 1),
+    (ADMITTED_APPLICATIONS, "admitted_workloads", 1),
+    (LOST_WORK, "lost_work_ms", 1000),
+)
+_REPORT: Final = f"{Report.kind}/{Queue.kind}/"
+_reported: dict[str, set[str]] = {}
 
 
 def observe_commit(cell: str, commit: Commit, state: State) -> None:
@@ -41,6 +66,30 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     MISDIRECTED.labels(cell).set(len(state.misdirected))
     if state.begun:
         _observe_lines(cell, {queue: len(leaf.line) for queue, leaf in state.forest.leaves.items()})
+        PASS_PENDING.labels(cell).set(1 if state.cell.unfinished else 0)
+        changed = commit.changes if cell in _reported else {each.key: each for each in state.reports}
+        _observe_reports(cell, changed)
+
+
+def _observe_reports(cell: str, changed: Mapping[str, Entity | None]) -> None:
+    """What queues show of themselves: counted once, when it is told."""
+    told = _reported.setdefault(cell, set())
+    for key, report in changed.items():
+        if not key.startswith(_REPORT):
+            continue
+        queue = key.removeprefix(_REPORT)
+        if isinstance(report, Report):
+            told.add(queue)
+            for gauge, figure, unit in _OF_REPORTS:
+                gauge.labels(cell, queue).set(report.figures.get(figure, 0) / unit)
+        elif queue in told:
+            _forget_report(cell, queue)
+
+
+def _forget_report(cell: str, queue: str) -> None:
+    _reported[cell].discard(queue)
+    for gauge, _, _ in _OF_REPORTS:
+        gauge.remove(cell, queue)
 
 
 def _observe_lines(cell: str, lengths: Mapping[str, int]) -> None:
@@ -54,7 +103,10 @@ def _observe_lines(cell: str, lengths: Mapping[str, int]) -> None:
 
 def forget(cell: str) -> None:
     """What a cell holds is told by its owner alone: who has lost it would go on telling the past."""
-    for gauge in (BYPASSED, MISDIRECTED, OFFSET):
+    for gauge in (BYPASSED, MISDIRECTED, OFFSET, PASS_PENDING):
         with suppress(KeyError):
             gauge.remove(cell)
     _observe_lines(cell, {})
+    for queue in list(_reported.get(cell, ())):
+        _forget_report(cell, queue)
+    _reported.pop(cell, None)

@@ -5,6 +5,7 @@ They may raise on an object that makes no sense; whoever calls them sets that ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import ClassVar, Final, TypedDict
 
 from sluice.applications import ApplicationKind
 from sluice.crds import CrdError, parse_queue, parse_resource_pool
-from sluice.crds.facts import queue_facts
+from sluice.crds.facts import pool_facts, queue_facts
 from sluice.events import (
     Change,
     Gang,
@@ -39,6 +40,7 @@ from sluice.vocabulary import (
     NAME_LABEL,
     POD_GROUP_SIZE_ANNOTATION,
     QUEUE_LABEL,
+    SAVED_AT_ANNOTATION,
 )
 
 from sluice_watcher.applications.asked import gang as gang_of
@@ -51,6 +53,8 @@ from sluice_watcher.requests import Object, amounts, effective_requests
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 #: Of a namespace that has more, only its name's and Sluice's own count.
 NAMESPACE_LABELS_MAX: Final = 1000
+#: `fromisoformat` takes much more: dates alone, and times without a zone.
+_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,9 @@ def pod(seen: Sighting) -> PodEvent:
         pod_set=member.pod_set if member else "",
         group_size=group_size,
         gang=gang,
+        saved_ms=_saved_ms(annotations.get(SAVED_AT_ANNOTATION, ""), now_ms=seen.time_ms),
+        ends_in_ms=(spec.get("activeDeadlineSeconds") or 0) * 1000,
+        claims_devices=bool(spec.get("resourceClaims")),
     )
     return PodEvent(**_identity(seen), pod=facts)
 
@@ -150,6 +157,18 @@ def _group(seen: Sighting) -> tuple[int, Gang | None]:
         if _is_gated(seen.object) and seen.change != "DELETED":
             raise
         return 0, None
+
+
+def _saved_ms(text: str, *, now_ms: int) -> int:
+    """When a pod says that it last saved its work. A pod must not look worthless by its annotation, nor become
+    unreadable by it: what is no RFC 3339 time, or lies in the future, says nothing."""
+    if not _RFC_3339.fullmatch(text):
+        return 0
+    try:
+        saved_ms = _milliseconds(text.upper())
+    except (ValueError, OverflowError):
+        return 0
+    return saved_ms if 0 < saved_ms <= now_ms else 0
 
 
 def _is_gated(pod: Object) -> bool:
@@ -244,7 +263,7 @@ def _pool_facts(pool: Object) -> PoolFacts:
         spec = parse_resource_pool(pool)
     except CrdError as error:
         return PoolFacts(generation=generation, problem=cut(str(error)))
-    return PoolFacts(cell=spec.cell, node_selector=spec.node_selector, generation=generation)
+    return pool_facts(spec, generation=generation)
 
 
 def _labels(owner: Object) -> dict[str, str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice.crds.tenancy import Bounds, QueueSpec
+from sluice.crds.tenancy import Bounds, QueueSpec, ResourcePoolSpec
 from sluice.crds.values import LabelSelector
-from sluice.events import Amounts, QueueFacts
+from sluice.events import Amounts, PoolFacts, QueueFacts
 from sluice.values import LabelRequirement, NamespaceSelector
 from sluice.vocabulary import NAME_LABEL
 
@@ -30,11 +30,27 @@ def queue_facts(spec: QueueSpec, *, generation: int, created_ms: int) -> QueueFa
         reclaim=spec.reclaim.enabled,
         grace_ms=spec.reclaim.grace_seconds * 1000,
         minimum_run_ms=spec.reclaim.minimum_run_time_seconds * 1000,
+        lost_work_per_hour_ms=_ms(spec.reclaim.lost_work_per_hour_seconds),
+        tenure_ms=_ms(spec.tenure_seconds),
+        patience_ms=_ms(spec.reservation.patience_seconds),
+        reserves=spec.reservation.enabled,
+        start_deadline_ms=_ms(spec.start_deadline_seconds),
         oversubscription=spec.oversubscription,
         policy=spec.policy or "",
         created_ms=created_ms,
         generation=generation,
     )
+
+
+def pool_facts(spec: ResourcePoolSpec, *, generation: int) -> PoolFacts:
+    return PoolFacts(
+        cell=spec.cell, node_selector=spec.node_selector, supply=spec.supply or "", generation=generation
+    )
+
+
+def _ms(seconds: int | None) -> int | None:
+    """Absent stays absent: then the cell's setting holds."""
+    return None if seconds is None else seconds * 1000
 
 
 def _by_pool(pools: Mapping[str, Bounds], bound: str) -> dict[str, Amounts]:

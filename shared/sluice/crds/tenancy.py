@@ -16,6 +16,7 @@ from sluice.crds.values import (
     Seconds,
     Shown,
     Status,
+    WorkSeconds,
     rules,
 )
 from sluice.quantities import is_percent, parse_quantity
@@ -44,8 +45,8 @@ class Bounds(Model):
 
     guaranteed: Amounts = {}
     """What the queue gets before any other gets more than its own guarantee, as far as it asks for it.
-    Resource to quantity or percentage. Children's guarantees may not exceed their parent's; below a queue
-    that is guaranteed nothing, nothing is guaranteed."""
+    Resource to quantity or percentage. Children's guarantees may not exceed their parent's; a queue that
+    names no guarantee of a resource is guaranteed what its children are together."""
     limit: Amounts = {}
     """The most that the queue and all below it may hold at a time. Resource to quantity or percentage; a
     resource not named is not limited."""
@@ -92,6 +93,20 @@ class Reclaim(Model):
     deleted."""
     minimum_run_time_seconds: Seconds = 0
     """A pod that has run for less is not taken back."""
+    lost_work_per_hour_seconds: WorkSeconds | None = None
+    """How much running time may be taken from the queue within an hour: each pod that is taken back counts
+    for as long as it has run, or since it last saved its work (annotation sluice.dev/saved-at). Absent: as
+    much as it comes to. What exceeds capacity or a limit is taken back in any case."""
+
+
+class Reservation(Model):
+    """What is kept for a claim of this queue that has waited for long, so that large ones start too."""
+
+    enabled: bool = True
+    """Whether anything is kept for its claims at all; true if absent."""
+    patience_seconds: Seconds | None = None
+    """When the turn of a claim has come and it has not fitted for so long, whatever becomes free is kept for
+    it until it fits. Absent: the cell's, five minutes unless an administrator has set another."""
 
 
 _CELL_ON_ROOTS: Final = "cell stands on root queues only: remove cell (it is the root's) or parent"
@@ -142,6 +157,15 @@ class QueueSpec(Bounds):
     (bestEffortFifo, also if absent)."""
     reclaim: Reclaim = Reclaim()
     """How pods are taken back from this queue for others."""
+    tenure_seconds: Seconds | None = None
+    """How long a pod, or a gang, that lifts this queue above what it deserves is left in place while others
+    who deserve the room wait for it. Absent: the cell's, an hour unless an administrator has set another."""
+    reservation: Reservation = Reservation()
+    """Whether and when room is kept for what this queue waits for."""
+    start_deadline_seconds: Seconds | None = None
+    """What an application of this queue was granted and none of its pods has come for in so long goes to
+    others, and the application back into its queue. 0: never. Absent: the cell's, ten minutes unless an
+    administrator has set another."""
     preemption: Literal["never", "lowerPriority"] = "never"
     """Whether a claim may push out pods of strictly lower priority inside this queue; never if absent."""
     oversubscription: Literal["allowed", "never"] = "allowed"
@@ -156,24 +180,34 @@ class QueueSpec(Bounds):
 
 
 class QueueStatus(Status):
-    """What the queue holds, asks for and is entitled to. Amounts are keyed by `pool/resource`."""
+    """What the queue holds, asks for and deserves. What it holds is keyed by `pool/resource`. What it asks for
+    and deserves is keyed by `resource`, or by `supply/resource` where the pools name a supply."""
 
     usage: Shown = {}
     """What its pods and those of the queues below hold."""
     demand: Shown = {}
-    """Usage and what is waited for. What several pools could take is shown where it would go if all were
-    shared fairly, the rest in the first of them; what no pool can take is keyed by the resource alone."""
+    """Usage and what is waited for. What may go to several supplies is shown in the largest of them."""
     fair_share: Shown = {}
-    """What it would hold if everybody's demand were shared by weight, pool by pool and resource by resource,
-    within guarantees and limits: never more than its limit. Turns go by dominant shares."""
+    """What it deserves: what it would hold if the dominant shares of all queues rose together, by weight and
+    level by level, from their guarantees upward and within their limits, until they have what they ask for or
+    nothing is left. Decisions go by the same figures."""
     dominant_share: str | None = None
-    """The largest, over pools and resources, of usage by capacity, divided by its weight, as a decimal."""
+    """The largest, over supplies and resources, of usage by capacity, divided by its weight, as a decimal."""
     dominant_resource: str | None = None
-    """The `pool/resource` where that is."""
+    """The `resource` or `supply/resource` where that is."""
     pending: int = 0
     """Pods that wait behind the gate."""
     running: int = 0
     """Pods admitted and not finished."""
+    pending_workloads: int = 0
+    """Applications that wait to be admitted; none of their pods need exist."""
+    admitted_workloads: int = 0
+    """Applications that were admitted and have not ended."""
+    lost_work_seconds: int = 0
+    """Running time that was lost so far because pods of this queue were taken back: of each as long as it had
+    run, or since it last saved its work."""
+    lost_work_last_hour_seconds: int = 0
+    """The same within the last hour; reclaim.lostWorkPerHourSeconds bounds it."""
 
 
 class ResourcePoolSpec(Model):
@@ -194,6 +228,10 @@ class ResourcePoolSpec(Model):
     """The fair-share domain that the pool's nodes belong to. Immutable."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] = {}
     """Labels that a node must have to belong to the pool; empty: every node."""
+    supply: Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)] | None = None
+    """What the pool is part of when shares are measured. Pools that name the same supply count as one; those
+    that name none are one supply too. Name one where a resource of this pool cannot take the place of the
+    same resource elsewhere, such as GPUs of another type. What fits is judged by each pool in any case."""
 
 
 class ResourcePoolStatus(Status):

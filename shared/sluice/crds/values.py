@@ -102,13 +102,15 @@ Amount = Annotated[
 ]
 Requests = Annotated[dict[str, Quantity], Field(max_length=RESOURCES_MAX)]
 Amounts = Annotated[dict[str, Amount], Field(max_length=RESOURCES_MAX)]
-#: Amounts in a status. What concerns a queue is keyed by `pool/resource`, what concerns a pool by resource.
+#: Amounts in a status, by resource. Before it stands the pool or supply that is meant, where there is a choice.
 Shown = dict[str, str]
 
 Cell = Annotated[str, Field(max_length=63, pattern=LABEL_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
+#: Running time of many pods together.
+WorkSeconds = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
 
 
 class Condition(Model):

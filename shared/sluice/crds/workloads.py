@@ -104,9 +104,11 @@ class DynamicWorkloadSpec(Model):
     ] = []
     """Its pods, alike ones together."""
     priority_class_name: str | None = None
-    """The PriorityClass whose value is `priority`."""
+    """The PriorityClass whose value orders it inside its queue, and breaks ties between queues. Without one
+    that exists, it has priority 0."""
     priority: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] = 0
-    """Orders inside a queue; only breaks ties between queues."""
+    """The value of its PriorityClass, as Sluice shows it when it makes this object. A number that is written
+    here by hand counts for nothing."""
     gang: Gang = Gang()
     """What happens to a partly started minimum."""
 
@@ -119,7 +121,8 @@ class PodSetStatus(Model):
     desired: int = 0
     """Pods that the application asks for."""
     admitted: int = 0
-    """Pods whose gate is open and that are not finished."""
+    """Pods that were granted: those whose gate is open and that are not finished, and those that room is kept
+    for until they come."""
     running: int = 0
     """Pods that run."""
     reclaimed: int = 0
@@ -139,8 +142,9 @@ class DynamicWorkloadStatus(Status):
     """Where the application stands."""
 
     phase: Literal["Pending", "Running", "Growing", "Reclaiming", "Finished", "Failed"] | None = None
-    """Pending: in its queue. Running: all that it asked for was granted. Growing: running, and back in its
-    queue for more. Reclaiming: pods are being taken back. Finished or Failed: it holds nothing."""
+    """Pending: in its queue. Running: all that it asks for was granted. Growing: less was granted than it asks
+    for, and the rest waits, or was not created yet. Reclaiming: pods are being taken back. Finished or
+    Failed: it holds nothing."""
     pod_sets: Annotated[
         list[PodSetStatus],
         Field(json_schema_extra=keyed_by("name")),

@@ -342,11 +342,15 @@ async def test_a_status_says_what_the_report_says() -> None:
     assert run.cluster.objects[QUEUE]["status"] == {
         "usage": {"main/cpu": "1.5", "main/memory": "1Gi"},
         "demand": {"cpu": "2"},
-        "fairShare": {"main/cpu": "4"},
+        "fairShare": {"cpu": "4", "a100/nvidia.com/gpu": "2"},
         "dominantShare": "0.2500",
-        "dominantResource": "main/cpu",
+        "dominantResource": "cpu",
         "pending": 2,
         "running": 1,
+        "pendingWorkloads": 36,
+        "admittedWorkloads": 3,
+        "lostWorkSeconds": 90,
+        "lostWorkLastHourSeconds": 60,
         "conditions": [
             {
                 "type": "Ready",

@@ -99,5 +99,27 @@ async def test_there_is_room_again_once_fewer_wait() -> None:
         await room
 
 
+async def test_who_pauses_still_waits() -> None:
+    """In an outage every job pauses: without an end to taking up more, all decisions would be in memory."""
+    awake = asyncio.Event()
+
+    async def run(_: int) -> None:
+        await lanes.pause(awake.wait())  # type: ignore[arg-type]
+
+    async with asyncio.TaskGroup() as tasks:
+        lanes = Lanes[int](tasks, run, slots=2, waiting_max=10, makes_needless=never)
+        taken = 0
+        while lanes.has_room and taken < 1_000:
+            lanes.put(taken, taken)
+            taken += 1
+            await asyncio.sleep(0)
+        assert taken == 10
+        room = tasks.create_task(lanes.room())
+        await asyncio.sleep(0.001)
+        assert not room.done()
+        awake.set()
+        await room
+
+
 def never(later: object, earlier: object) -> bool:
     return False

@@ -14,7 +14,7 @@ import pytest
 from decisions_made import EPOCH, POD, QUEUE, a_cluster, admit, evict, identity, report_queue
 from fakes.actuated_cluster import Fault
 from fakes.clock import FakeClock
-from fakes.group import FakeGroup, FakeMember, FakeTopic
+from fakes.group import POLLED_MAX, FakeGroup, FakeMember, FakeTopic
 from fakes.log import FakeLog
 from sluice.codec import DECISIONS, EPOCH_HEADER, Message
 from sluice.decisions import Decision, Fence, Resync
@@ -25,7 +25,7 @@ from sluice.values import Epoch
 from sluice.vocabulary import DECISION_ANNOTATION, GATE
 from sluice_actuator import outcomes, worker
 from sluice_actuator.history import DivergenceError
-from sluice_actuator.kube import pod_path
+from sluice_actuator.kube import Unreachable, pod_path
 from sluice_actuator.worker import Actuator
 
 LATER = Epoch(1, 60)
@@ -311,6 +311,67 @@ async def test_a_fence_stands_after_a_restart(world: World) -> None:
     assert world.cluster.writes == []
 
 
+# ---- an API server that is away
+
+
+async def test_in_an_outage_reading_stops_and_goes_on_when_there_is_room(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group is attended to all the while, and what it knows never passes what was not carried out."""
+    count, bound = 3_000, 500
+    monkeypatch.setattr(worker, "WAITING_MAX", bound)
+    names = [f"pod-{number}" for number in range(count)]
+    world.put_pods(*names)
+    await world.publish(*(admit_named(seq, name) for seq, name in enumerate(names, 1)))
+    back = asyncio.Event()
+    patch, get = world.cluster.patch, world.cluster.get
+
+    async def away(*_: Any, **__: Any) -> Any:
+        raise Unreachable("no route to host")
+
+    async def sleep(seconds: float) -> None:
+        await back.wait()
+
+    world.cluster.patch = world.cluster.get = away  # type: ignore[method-assign]
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    async with world.acting() as (actuator, member):
+        await until(lambda: member.stood_by > 50)
+        [tenure] = actuator._tenures.values()
+        assert len(tenure.unsettled) == bound
+        assert len(actuator._read) <= POLLED_MAX
+        assert world.outcomes == []
+        world.cluster.patch, world.cluster.get = patch, get  # type: ignore[method-assign]
+        back.set()
+        await world.committed(count)
+    assert set(world.results.values()) <= {"Applied", "AlreadyApplied"}
+    assert [world.carried(name) for name in names] == [str(identity(seq)) for seq in range(1, count + 1)]
+
+
+async def test_what_waits_for_room_is_dropped_with_its_partition(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read again in order: what was read before must not come between."""
+    monkeypatch.setattr(worker, "WAITING_MAX", 10)
+    names = [f"pod-{number}" for number in range(100)]
+    world.put_pods(*names)
+    await world.publish(*(admit_named(seq, name) for seq, name in enumerate(names, 1)))
+    woken = asyncio.Event()
+    world.cluster.faults.extend([Fault.TOO_MANY_REQUESTS] * 10)
+
+    async def sleep(seconds: float) -> None:
+        await woken.wait()
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    async with world.acting() as (actuator, member):
+        await until(lambda: member.stood_by > 5)
+        assert len(actuator._read) == 90
+        member.hand_out()
+        woken.set()
+        await world.committed(100)
+        check_commits(world, member)
+    assert set(world.results.values()) <= {"Applied", "AlreadyApplied"}
+
+
 # ---- what can't be read
 
 
@@ -476,5 +537,5 @@ async def test_whatever_happens_every_decision_has_an_outcome_that_is_true(
 
 def check_commits(world: World, member: FakeMember) -> None:
     """Nothing that was ever committed passes a decision that has no outcome even now."""
-    for positions in member.commits:
+    for positions in filter(None, member.commits):
         assert all(seq in world.results for seq in range(1, positions[0].offset + 1))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from console_ledgers import NOW_MS, cluster, condition, queue, report, snapshot
 from console_records import admit, lines
+from rich.console import Console
 from sluice.decisions import Decision, Evict, Fence, Resync
 from sluice.events import Event, OutcomeEvent, TickEvent
 from sluice.values import Epoch
-from sluice_console.health import CellStatus, judge
+from sluice_console.health import CellStatus, judge, show_status
 from sluice_console.lines import Line
 from sluice_console.redis_reader import Entity, Snapshot
 from sluice_console.topics import Bounds
@@ -60,6 +61,21 @@ def test_a_loop_that_turns_has_no_problems() -> None:
     assert (status.lag, status.decided, status.published) == (0, 4, 4)
     assert (status.queues, status.pending, status.running) == (2, 3, 2), "an inner queue's figures are sums"
     assert status.as_json()["clusters"][0]["heardMs"] == 600
+
+
+def test_what_a_pass_has_left_and_which_applications_wait_is_told() -> None:
+    figures = report("root", pending_workloads=36, admitted_workloads=2)
+    ledger = snapshot(("cluster", cluster()), ("queue", queue("root")), ("report", figures))
+    dict.update(ledger.entities["cell"][0], unfinished="reclaim")
+    status = judged(ledger, events=(tick(),))
+    assert (status.pass_pending, status.pending_workloads) == ("reclaim", 36)
+    console = Console(width=120)
+    with console.capture() as capture:
+        show_status(console, status)
+    shown = capture.get()
+    assert "apps          36 pending, 2 admitted" in shown
+    assert "last pass     still taking back: the next records go on with it" in shown
+    assert not status.problems, "it goes on by itself"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from console_ledgers import condition, pool_report, queue, report, snapshot
 from rich.console import Console
 from sluice_console import tables, wording
 from sluice_console.redis_reader import Snapshot
-from sluice_console.views import as_json, namespaces_of, queue_views, roots_first
+from sluice_console.views import as_json, namespaces_of, queue_views, roots_first, supplies_of
 
 GI = 2**30
 
@@ -99,6 +99,58 @@ def test_queues_that_run_in_a_circle_and_orphans_are_shown_too() -> None:
         ]
     )
     assert [(depth, view.name) for depth, view in roots_first(views)] == [(0, "orphan"), (0, "a"), (1, "b")]
+
+
+def with_applications() -> Snapshot:
+    figures = {
+        "usage": {"gpu-1/nvidia.com/gpu": 2, "gpu-2/nvidia.com/gpu": 3, "default/cpu": 500},
+        "demand": {"a100/nvidia.com/gpu": 9, "cpu": 500},
+        "fair_share": {"a100/nvidia.com/gpu": 6, "cpu": 500},
+        "pending_workloads": 36,
+        "admitted_workloads": 2,
+        "lost_work_ms": 7_200_000,
+        "lost_work_hour_ms": 150_000,
+    }
+    pools = {"gpu-1": "a100", "gpu-2": "a100", "default": ""}
+    return snapshot(
+        ("queue", queue("a")),
+        ("queue", queue("b")),
+        ("report", report("a", condition("Ready"), **figures)),
+        *(
+            ("resourcepool", {"name": name, "cluster": "home", "facts": {"supply": supply}})
+            for name, supply in pools.items()
+        ),
+    )
+
+
+def test_applications_that_wait_are_shown_beside_pods() -> None:
+    views = queue_views([with_applications()])
+    header, a, *rest = printed(tables.show_list, views).splitlines()
+    assert "PENDING RUNNING APPS PENDING APPS ADMITTED CONDITIONS" in " ".join(header.split())
+    assert a.split()[-5:] == ["0", "0", "36", "2", "-"]
+    assert rest[-1].endswith("not reported yet")
+    assert "0 running, 0 pending, apps: 2 admitted, 36 pending" in printed(tables.show_tree, views)
+    assert as_json(views[0])["pendingWorkloads"] == 36
+    assert as_json(views[0])["lostWorkLastHourSeconds"] == 150
+
+
+def test_what_is_deserved_is_told_by_supply_and_what_is_held_by_pool_too() -> None:
+    ledger = with_applications()
+    capacity = {"gpu-1/nvidia.com/gpu": 4, "gpu-2/nvidia.com/gpu": 8, "default/cpu": 2000}
+    text = printed(
+        tables.show_queue,
+        queue_views([ledger])[0],
+        below=[],
+        namespaces=[],
+        capacity=capacity,
+        supplies=supplies_of([ledger]),
+    )
+    rows = [line.split() for line in text.splitlines()]
+    assert ["a100/nvidia.com/gpu", "5", "9", "6", "12"] in rows
+    assert ["cpu", "0.5", "0.5", "0.5", "2"] in rows
+    assert ["gpu-2/nvidia.com/gpu", "3", "8"] in rows
+    assert "apps        36 pending, 2 admitted" in text
+    assert "lost work   2 h, 2 min in the last hour" in text
 
 
 def test_one_queue_in_full(two_tenants: Snapshot) -> None:

@@ -95,7 +95,7 @@ class TestOneThatIsDeleted:
         cell.pass_seconds(4)
         dask(cell, workers=2, created_ms=4000)
         assert cell.held() == 6000, "what still ends of the first, and all that the second starts with"
-        assert [each.admitted for each in cell.shown("dask").pod_sets] == [0, 0]
+        assert [each.admitted for each in cell.shown("dask").pod_sets] == [1, 2], "room is kept for all of it"
         cell.become("Failed", "s", "w1", "w2")
         assert cell.held() == 3000
 
@@ -383,7 +383,7 @@ class TestWhoseItsPodsAre:
         dask_pods(cell, "w1", of="job-cluster", created_ms=2)
         assert cell.held() == 3000
         assert [(each.name, each.admitted) for each in cell.shown("job").pod_sets] == [
-            ("runner", 0),
+            ("runner", 1),
             ("scheduler", 1),
             ("worker", 1),
         ]

@@ -65,10 +65,10 @@ queues: [{name: greedy}, {name: owed, guaranteed: {cpu: "2"}}, {name: rich}]
 events:
   - {at: 1s, submit: {name: g, queue: greedy, podSets: [{name: main, count: 4, minCount: 0, requests: {cpu: "1"}}]}}
   - {at: 1s, submit: {name: o, queue: owed, podSets: [{name: main, count: 4, minCount: 0, requests: {cpu: "1"}}]}}
-"""  # noqa: E501
+"""
 FULL = """
   - {at: 0s, submit: {name: r, queue: rich, podSets: [{name: main, count: 4, minCount: 0, requests: {cpu: "1"}}]}}
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from sluice_scheduler.core.passes import reclaim
-from sluice_scheduler.core.passes.reclaim import Claimants, Move
+from sluice_scheduler.core.passes import claimants
+from sluice_scheduler.core.passes.claimants import Claimants
+from sluice_scheduler.core.passes.reclaim import Move
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.reading import parse
 from sluice_scheduler.simulator.run import Simulation
@@ -134,7 +135,7 @@ events:
   - {at: 2s, submit: {name: w, queue: b, podSets: [{name: main, count: 2, requests: {cpu: "1"}}], runtime: 1500ms}}
   - {at: 3s, submit: {name: lost, queue: more, podSets: [{name: main, count: 2, requests: {cpu: "1"}}]}}
 until: 5s
-"""  # noqa: E501
+"""
 
 
 def test_each_line_of_json_is_what_the_contract_says(
@@ -260,7 +261,7 @@ def test_decisions_that_do_not_come_to_an_end_are_told(
         monkeypatch.setattr(Move, question, lambda move: True)
     monkeypatch.setattr(Move, "_may_take_from", lambda move, branch: True)
     monkeypatch.setattr(Claimants, "_may_push", lambda claimants, leaf, claim: True)
-    monkeypatch.setattr(reclaim, "is_barred", lambda state, claim: False)
+    monkeypatch.setattr(claimants, "is_barred", lambda state, claim: False)
     assert main([str(REPOSITORY / "tests/scenarios/shared-guarantee-sibling-off.yaml")]) == 1
     assert "at 2s decisions do not come to an end" in capsys.readouterr().err
 

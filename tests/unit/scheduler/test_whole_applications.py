@@ -571,16 +571,16 @@ def test_who_names_no_priority_class_has_that_of_the_clusters_default() -> None:
     cell.application("none", pod_set("head", 1, 1, 1))
     cell.application("by-hand", pod_set("head", 1, 1, 1), kind="DynamicWorkload", priority=-15)
     place = {name: cell.shown(name).position for name in ("none", "low", "by-hand")}
-    assert place == {"none": 1, "low": 2, "by-hand": 3}
+    assert place == {"none": 1, "by-hand": 2, "low": 3}, "a number written by hand counts as 0"
     cell.tell(PriorityClassEvent, "lowest", value=-20, global_default=True)
     cell.tell(PriorityClassEvent, "other", value=50, global_default=True)
     for name in place:
         cell.application(name, pod_set("head", 2, 1, 2))
-    assert [cell.shown(name).position for name in place] == [3, 1, 2]
+    assert [cell.shown(name).position for name in place] == [3, 2, 1]
     cell.tell(PriorityClassEvent, "lowest", change="DELETED", value=-20, global_default=True)
     for name in place:
         cell.application(name, pod_set("head", 3, 1, 3))
-    assert [cell.shown(name).position for name in place] == [1, 2, 3]
+    assert [cell.shown(name).position for name in place] == [1, 3, 2]
 
 
 def test_one_that_names_a_queue_elsewhere_is_told_so_by_its_own_kind() -> None:

@@ -46,8 +46,14 @@ def show_one(context: Context) -> int:
         more = {"spec": view.facts, "children": below, "boundNamespaces": namespaces}
         context.print_json(views.as_json(view) | more)
     else:
-        capacity = views.capacity_of(snapshots)
-        tables.show_queue(context.out, view, below=below, namespaces=namespaces, capacity=capacity)
+        tables.show_queue(
+            context.out,
+            view,
+            below=below,
+            namespaces=namespaces,
+            capacity=views.capacity_of(snapshots),
+            supplies=views.supplies_of(snapshots),
+        )
     return OK
 
 

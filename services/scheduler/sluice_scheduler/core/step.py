@@ -15,6 +15,7 @@ from sluice.events import (
     PoolEvent,
     QueueEvent,
     RebuildEvent,
+    SetAsideEvent,
     SyncEvent,
     TickEvent,
     UnmanagedEvent,
@@ -23,7 +24,9 @@ from sluice.events import (
 from sluice_scheduler.core.applications.evict import hasten
 from sluice_scheduler.core.applications.gangs import judge_gangs
 from sluice_scheduler.core.applications.queuejobs import resume_jobs
+from sluice_scheduler.core.applications.starts import judge_starts
 from sluice_scheduler.core.applications.workloads import end_silent
+from sluice_scheduler.core.intake.aside import is_passed_over, on_set_aside, subject_of
 from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.intake.outcome import on_outcome
 from sluice_scheduler.core.intake.recovery import on_rebuild, on_sync
@@ -37,6 +40,7 @@ from sluice_scheduler.core.state.state import State
 
 
 def step(state: State, event: Event) -> list[Decision]:
+    state.working_on = subject_of(event)
     if isinstance(event, RebuildEvent):
         on_rebuild(state, event)
     elif state.begun:
@@ -51,27 +55,35 @@ def step(state: State, event: Event) -> list[Decision]:
         if not event.more and (state.pass_due or state.cell.unfinished):
             state.pass_due = False
             schedule(state, ticks=isinstance(event, TickEvent))
-            show_release(state)
+            if state.tells:
+                show_release(state)
     return state.take_decisions()
 
 
 def _react(state: State, event: Event) -> None:
     match event:
         case ObjectEvent():
-            on_object(state, event)
+            if not is_passed_over(state, event):
+                on_object(state, event)
         case OutcomeEvent():
             on_outcome(state, event)
         case TickEvent():
             state.settle_applications()
             work_out_deserved(state)
-            report(state)  # first: what the rest changes is settled by the pass, and told with the next tick
+            if state.tells:
+                report(
+                    state
+                )  # first: what the rest changes is settled by the pass, and told with the next tick
             offer_retries(state)
             level_old_graves(state)
             end_silent(state)
             resume_jobs(state)
             hasten(state)
             judge_gangs(state)
+            judge_starts(state)
             state.pass_due = state.pass_due or waits_for_time(state)
+        case SetAsideEvent():
+            on_set_aside(state, event)
         case UnmanagedEvent():
             on_unmanaged(state, event)
         case SyncEvent():

@@ -1,12 +1,25 @@
 """The ledger: a cell's state, its place in the input log and its outbox, written in one atomic step."""
 
-from sluice_scheduler.ledger.port import (
+from sluice_scheduler.ports import (
+    SCHEMA,
     Commit,
     FencedError,
     Ledger,
     LedgerError,
     Meta,
+    NewerLedgerError,
     OutboxEntry,
+    UnreadableLedgerError,
 )
 
-__all__ = ["Commit", "FencedError", "Ledger", "LedgerError", "Meta", "OutboxEntry"]
+__all__ = [
+    "SCHEMA",
+    "Commit",
+    "FencedError",
+    "Ledger",
+    "LedgerError",
+    "Meta",
+    "NewerLedgerError",
+    "OutboxEntry",
+    "UnreadableLedgerError",
+]

@@ -8,7 +8,15 @@ from sluice.values import Epoch
 
 from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.ledger import entities
-from sluice_scheduler.ledger.port import Commit, FencedError, LedgerError, Meta, OutboxEntry
+from sluice_scheduler.ports import (
+    SCHEMA,
+    Commit,
+    FencedError,
+    LedgerError,
+    Meta,
+    NewerLedgerError,
+    OutboxEntry,
+)
 
 
 @dataclass(slots=True)
@@ -30,6 +38,8 @@ class MemoryLedger:
         held = self._cells.get(cell)
         if held is None:
             held = self._cells[cell] = _Cell(Meta(epoch=epoch))
+        if held.meta.schema > SCHEMA:
+            raise NewerLedgerError(cell, held.meta.schema)
         if epoch < held.meta.epoch:
             raise FencedError(f"cell {cell} belongs to epoch {held.meta.epoch}")
         held.meta = replace(held.meta, epoch=epoch)
@@ -37,14 +47,14 @@ class MemoryLedger:
 
     async def begin(self, cell: str, meta: Meta) -> None:
         held = self._held(cell, meta.epoch)
-        held.meta = replace(meta, published=meta.next_seq)
+        held.meta = replace(meta, published=meta.next_seq, schema=SCHEMA)
         held.state.clear()
         held.outbox.clear()
 
     async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
         held = self._cells[cell]
-        found = [entities.load(key, value) for key, value in sorted(held.state.items())]
-        return found, [OutboxEntry.unpack(seq, packed) for seq, packed in sorted(held.outbox.items())]
+        entities.check_schema(held.meta.schema)
+        return entities.load_all(held.state), entities.load_outbox(held.outbox)
 
     async def commit(self, cell: str, commit: Commit) -> None:
         self.write(cell, commit)

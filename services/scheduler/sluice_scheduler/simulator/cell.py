@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,7 @@ from sluice.values import Epoch
 
 from sluice_scheduler.core import CORE_VERSION, State, step
 from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.ledger import Commit, Meta, OutboxEntry
 from sluice_scheduler.ledger.memory import MemoryLedger
 
@@ -26,13 +27,17 @@ _EPOCH: Final = Epoch(1, 1)
 
 
 class SimulatedCell:
-    def __init__(self, policies: Mapping[str, Policy], config: CellConfig = CONFIG) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], config: CellConfig = CONFIG, *, tells: bool = True
+    ) -> None:
+        """`tells`: whether statuses are; nothing is decided by them."""
         self._policies = policies
+        self._tells = tells
         self._ledger = MemoryLedger()
         self._offset = 0
         self._seq = 1
         self.decided = 0
-        self.state = State(policies)
+        self.state = self._begun_with(())
         asyncio.run(self._begin())
         (fence,) = self.feed(
             [RebuildEvent(config=config, next_seq=1, reason="simulation", time_ms=0, cluster=CLUSTER)]
@@ -79,7 +84,12 @@ class SimulatedCell:
     def restart(self) -> None:
         """Go on from what was committed, as another worker would."""
         entities, _ = asyncio.run(self._ledger.load(CELL))
-        self.state = State(self._policies, entities)
+        self.state = self._begun_with(entities)
+
+    def _begun_with(self, entities: Iterable[Entity]) -> State:
+        state = State(self._policies, entities)
+        state.tells = self._tells
+        return state
 
     def more_rounds(self) -> list[Decision]:
         """One more pass, though nothing has happened: what is at rest decides nothing."""

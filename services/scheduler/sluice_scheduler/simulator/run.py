@@ -16,7 +16,7 @@ from sluice_scheduler.core.fairness.claims import Kind
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.shares import SHARE_ONE, dominant_share
 from sluice_scheduler.core.passes.reclaim import PATIENCE_MS
-from sluice_scheduler.core.passes.schedule import waits_for_time
+from sluice_scheduler.core.passes.schedule import next_due_ms, waits_for_time
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
@@ -29,7 +29,6 @@ from sluice_scheduler.simulator.world import SimPod, World
 #: and what is expected.
 _END, _LEAVE, _EVENT, _TICK, _EXPECT = range(5)
 _TICK_MS: Final = 1_000
-_PAUSE_MAX_MS: Final = 30_000
 #: More rounds than this at one time are no scheduling any more.
 _ROUNDS_MAX: Final = 2_000
 
@@ -93,7 +92,7 @@ class Simulation:
             patience_ms=scenario.patience,
             reclaim_after_ms=scenario.reclaim_after,
         )
-        self.cell = SimulatedCell(policies or installed_policies(), config)
+        self.cell = SimulatedCell(policies or installed_policies(), config, tells=False)
         self.world = World()
         self._told = Told()
         self.result = Result(lines=self._told.lines)
@@ -109,7 +108,7 @@ class Simulation:
         self._ticking = False
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
         settled_ms = config.tenure_ms + config.patience_ms
-        self._patience_ms = max(PATIENCE_MS, slowest * 1000, settled_ms) + 2 * _PAUSE_MAX_MS
+        self._patience_ms = max(PATIENCE_MS, slowest * 1000, settled_ms) + 2 * 60_000
 
     def run(self) -> Result:
         for pool in self._scenario.pools:
@@ -172,7 +171,7 @@ class Simulation:
         self._evenness = self._measure_evenness()
         if not self._ticking and self._waits_for_time():
             self._ticking = True
-            self._plan(self.world.now_ms + self._pause_ms(), _TICK, self._tick)
+            self._plan(next_due_ms(self.cell.state), _TICK, self._tick)
 
     def _feed_news(self) -> bool:
         """Whether there was any."""
@@ -197,11 +196,6 @@ class Simulation:
         self._ticking = False
         if not self._feed_news():
             self._feed([])
-
-    def _pause_ms(self) -> int:
-        """Until the next tick: the longer nothing has changed, the longer. Whole seconds."""
-        quiet_ms = self.world.now_ms - self._changed_ms
-        return min(_PAUSE_MAX_MS, max(_TICK_MS, quiet_ms // 60_000 * _TICK_MS))
 
     def _waits_for_time(self) -> bool:
         """Ticks go on while time alone may change something, and that not for ever."""

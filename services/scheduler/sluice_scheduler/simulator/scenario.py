@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
-from sluice.crds import AccessList, NamespaceBinding, QueueSpec, Reclaim
+from sluice.crds import AccessList, NamespaceBinding, QueueSpec, Reclaim, Reservation
 from sluice.crds.values import Requests
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -97,6 +97,7 @@ _QUEUE_PARTS: Final[dict[str, type[BaseModel]]] = {
     "reclaim": Reclaim,
     "namespaces": NamespaceBinding,
     "acl": AccessList,
+    "reservation": Reservation,
 }
 
 
@@ -194,13 +195,13 @@ class Scenario(Part):
     kind: Literal["Scenario"]
     policy: str = "drf"
     half_life: Time = Field(default="1h", gt=0, validate_default=True)
+    """Under policies that look back, after so long a use counts half."""
     tenure: Time = Field(default="1h", validate_default=True)
     """So long a unit may stand above what its queue deserves."""
     patience: Time = Field(default="5m", validate_default=True)
     """After so long what becomes free is kept for whose turn it is."""
     reclaim_after: Time = Field(default="0s", validate_default=True)
     """A claim pushes nobody out before it has waited so long."""
-    """Under policies that look back, after so long a use counts half."""
     pools: Annotated[list[Pool], Field(min_length=1)]
     queues: Annotated[list[Queue], Field(min_length=1)]
     events: list[Event] = []

@@ -19,6 +19,7 @@ from sluice.events import (
     PodSetFacts,
     PoolEvent,
     PoolFacts,
+    PriorityClassEvent,
     QueueEvent,
     WorkloadEvent,
     WorkloadFacts,
@@ -81,6 +82,7 @@ class World:
         self._queues: dict[str, tuple[int, dict[str, Any]]] = {}
         self._nodes: dict[str, list[str]] = {}
         self._pools: dict[str, Pool] = {}
+        self._classes: set[str] = set()
         self._version = 0
         self._news: list[Event] = []
 
@@ -154,7 +156,12 @@ class World:
             )
             for each in submit.pod_sets
         )
-        facts = WorkloadFacts(pod_sets=sets, created_ms=self.now_ms, priority=submit.priority)
+        facts = WorkloadFacts(
+            pod_sets=sets,
+            created_ms=self.now_ms,
+            priority=submit.priority,
+            priority_class=self._class_of(submit.priority),
+        )
         uid = f"{len(self.workloads):08}"
         workload = SimWorkload(name, uid, submit.queue, submit.runtime, facts)
         self.workloads[name] = workload
@@ -162,6 +169,14 @@ class World:
         for each in sets:
             for _ in range(each.count):
                 self._create_pod(workload, each)
+
+    def _class_of(self, priority: int) -> str:
+        """The PriorityClass of this value, made when it is first used; who has none has 0."""
+        name = f"priority-{priority}" if priority else ""
+        if name and name not in self._classes:
+            self._classes.add(name)
+            self._tell(PriorityClassEvent, uid=name, name=name, change="ADDED", value=priority)
+        return name
 
     def grow(self, change: Resize) -> None:
         workload = self.workloads[change.workload]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from sluice.decisions import LabelNamespace, Notice
 
 from sluice_scheduler.core.fairness.tree import QueueNode
-from sluice_scheduler.core.state.members import members_of, pods_in
+from sluice_scheduler.core.state.members import members_of
 from sluice_scheduler.core.state.promises import give_up_claim
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -86,6 +86,8 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
     Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
     A workload's pods go where it goes.
     """
+    if claimant.facts.queue:
+        state.choosy[namespace.key] = None
     if isinstance(claimant, Pod):
         workload = state.workload_by_title.get((claimant.cluster, claimant.namespace, claimant.application))
         if workload is not None:
@@ -193,19 +195,31 @@ def _lowest_selecting(state: State, namespace: Namespace) -> list[str]:
 
 
 def bind_namespaces(state: State) -> None:
+    """Redo what hangs on the queues, where it may be otherwise than before."""
     for namespace in sorted(state.namespaces, key=lambda namespace: namespace.key):
         bind_namespace(state, namespace)
-        rebind(state, namespace)
+        standing = _standing(state, namespace)
+        if standing is None or state.bound.get(namespace.key) != standing:
+            rebind(state, namespace)
 
 
 def rebind(state: State, namespace: Namespace) -> None:
     """Bring the accounts of a namespace's workloads and pods to the queues that they belong to now."""
     where = (namespace.cluster, namespace.name)
-    workloads = [w for w in state.workloads if (w.cluster, w.namespace) == where]
-    for workload in sorted(workloads, key=lambda workload: workload.key):
+    for workload in state.workloads.in_namespace(*where):
         place_workload(state, workload, namespace)
-    for pod in pods_in(state, namespace):
+    for pod in state.pods.in_namespace(*where):
         place_pod(state, pod, namespace)
+    standing = _standing(state, namespace)
+    if standing is not None:
+        state.bound[namespace.key] = standing
+
+
+def _standing(state: State, namespace: Namespace) -> tuple[str, str] | None:
+    """Where a namespace's accounts belong, if all of them belong to the same queue."""
+    if namespace.key in state.choosy:
+        return None
+    return namespace.queue, binding_problem(state, namespace)
 
 
 def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:

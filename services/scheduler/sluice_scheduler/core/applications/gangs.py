@@ -5,7 +5,8 @@ from __future__ import annotations
 from sluice.events import Gang
 
 from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.state.application import Application, minimum_of
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.minima import minimum_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import whole_of
 

@@ -2,64 +2,115 @@
 
 A pod is made when its job is admitted and wants one more, and waits at its gate like any other. What ends is
 counted by index: one that has succeeded is done, one that failed or was taken back is made again.
+
+Pods that could not be admitted are not made: beyond those that something is reserved for, only a few stand at
+their gates at a time. When half of them have been let in, as many are made anew. So one pod is always in line
+to say that the job wants more, and a job of 16,000 in a cluster with room for 8 has 12. The few grow with
+what the job holds (half as many again), because each lot takes a round trip through the API server.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
+from itertools import islice
 from typing import Final, Literal
 
 from sluice.decisions import CreatePod
 from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
 
 from sluice_scheduler.core.applications.evict import evict_pod
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.accounts import JobRecord, Pod, Workload
 
 #: Back-off grows no longer than this.
 BACKOFF_MAX_MS: Final = 6 * 60_000
 #: After a pod could not be made.
 RETRY_MS: Final = 5_000
+#: So many pods of a job stand at their gates with nothing reserved for them: half as many as it holds, within
+#: these bounds. One would do to keep its place in line; a few are let in together when room comes.
+AHEAD_MIN: Final = 4
+AHEAD_MAX: Final = 100
+#: So many of a job's pods are asked for and not seen yet, at the most: others want to have some made, too.
+ASKED_FOR_MAX: Final = 100
+#: So many pods are made in one step, of all jobs.
+MADE_MAX: Final = 200
 
 
 def run_jobs(state: State) -> None:
-    """Make the pods that admitted jobs want now."""
-    for key in sorted(state.due):
-        workload = state.due[key].workload
-        if workload is not None and workload.facts.job is not None:
-            _run(state, workload)
+    """Make the pods that admitted jobs want now, as many as a step can bear; the next record's makes the rest."""
+    jobs, state.jobs = state.jobs, {}
+    left = MADE_MAX
+    for key in sorted(jobs):
+        app = jobs[key]
+        if not left:
+            state.jobs[key] = app
+            state.pass_due = True
+        elif app.workload is not None and not state.is_aside(app.workload.key):
+            state.working_on = app.workload.key
+            left -= _run(state, app, app.workload, left)
 
 
 def resume_jobs(state: State) -> None:
-    """Jobs whose back-off is over."""
+    """With a tick, jobs whose back-off is over go on: by what their accounts say, so that a worker that takes
+    over just before that tick does not hurry."""
     for key in [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]:
         del state.resting[key]
         workload = state.workloads.get(key)
         if workload is not None:
+            workload.job.resume_ms = 0
+            workload.unclaimed_ms = state.now_ms  # before, no pod of it could come
+            state.workloads.put(workload)
             state.touch(workload)
 
 
-def _run(state: State, workload: Workload) -> None:
+def _run(state: State, app: Application, workload: Workload, most: int) -> int:
+    """How many pods were made of it."""
     job, facts = workload.job, workload.facts
     if not workload.admitted or facts.finished or facts.problem or not state.is_live(workload.cluster):
-        return
+        return 0
     [pod_set] = facts.pod_sets
     completions = pod_set.completions or 0
     if len(job.done) >= completions:
         _end(state, workload, "Finished", f"{completions} pods have succeeded")
-        return
-    if job.resume_ms > state.cell.time_ms:
+        return 0
+    if job.resume_ms:
         state.resting[workload.key] = job.resume_ms
-        return
+        return 0
+    book, size = app.book(pod_set.name), min(pod_set.count, completions - len(job.done))
+    makes = min(_may_make(book, job), most)
+    there = len(book.holding) + len(book.waiting) + len(job.asked_for)
+    if there == size or (there < size and not makes):
+        return 0  # most often
+    return _resize(state, workload, size=size, makes=makes)
+
+
+def _may_make(book: PodSetBook, job: JobRecord) -> int:
+    """How many pods may be made now, whatever the job wants."""
+    ahead = max(AHEAD_MIN, min(AHEAD_MAX, len(book.holding) // 2))
+    idle = len(book.waiting) + len(job.asked_for) - book.reserved
+    makes = ahead - idle if idle <= ahead // 2 else 0
+    return max(0, min(makes, ASKED_FOR_MAX - len(job.asked_for)))
+
+
+def _resize(state: State, workload: Workload, *, size: int, makes: int) -> int:
+    """Let a job have so many pods, as far as so many may be made now."""
+    job = workload.job
     pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
-    there = {index_of(pod) for pod in pods}
-    there.update(index for index, _ in job.asked_for.values())
-    wanted = min(pod_set.count, completions - len(job.done)) - len(there)
+    taken = {index_of(pod) for pod in pods}
+    taken.update(index for index, _ in job.asked_for.values())
+    wanted = size - len(taken)
     if wanted < 0:
         _let_go(state, workload, pods, -wanted)
-    free = (index for index in range(completions) if index not in there and index not in job.done)
-    for index in [index for index, _ in zip(free, range(wanted), strict=False)]:
+    taken.update(job.done)
+    [pod_set] = workload.facts.pod_sets
+    free = (index for index in range(pod_set.completions or 0) if index not in taken)
+    made = list(islice(free, max(0, min(wanted, makes))))
+    for index in made:
         _make(state, workload, index)
+    return len(made)
 
 
 def _let_go(state: State, workload: Workload, pods: list[Pod], too_many: int) -> None:
@@ -86,7 +137,7 @@ def _make(state: State, workload: Workload, index: int) -> None:
         reason="Wanted",
         sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
     )
-    job.attempts = {**job.attempts, str(index): attempt + 1}
+    job.attempts[str(index)] = attempt + 1
     job.asked_for = {**job.asked_for, name: (index, decision.seq)}
     state.making[decision.seq] = workload.key
     job.start_ms = job.start_ms or state.cell.time_ms
@@ -106,7 +157,7 @@ def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
     job.refusal = ""
     if attempt.isdecimal():
-        job.attempts = {**job.attempts, index: max(job.attempts.get(index, 0), int(attempt) + 1)}
+        job.attempts[index] = max(job.attempts.get(index, 0), int(attempt) + 1)
     state.workloads.put(workload)
     state.touch(workload)
 
@@ -116,7 +167,7 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
     job, limits = workload.job, workload.facts.job
     assert limits is not None, f"{workload.key} is no QueueJob"
     if pod.facts.phase == "Succeeded":
-        job.done, job.in_a_row = tuple(sorted({*job.done, index_of(pod)})), 0
+        _count_done(job, index_of(pod))
     elif not pod.evicting and not pod.facts.deleting:
         failed = f"pod {pod.name} failed"
         _count_failure(state, workload, limits, failed)
@@ -132,11 +183,20 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
     state.touch(workload)
 
 
+def _count_done(job: JobRecord, index: int) -> None:
+    """It is never made again, so it does not matter any more how often it was."""
+    at = bisect_left(job.done, index)
+    if job.done[at : at + 1] != (index,):
+        job.done = (*job.done[:at], index, *job.done[at:])
+    job.attempts.pop(str(index), None)
+    job.in_a_row = 0
+
+
 def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:
     job = workload.job
     job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
     pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
-    job.resume_ms = state.cell.time_ms + pause_ms
+    job.resume_ms = state.cell.time_ms + pause_ms if pause_ms else 0
     if job.failures > limits.backoff_limit:
         _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
 

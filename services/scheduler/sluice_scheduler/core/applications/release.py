@@ -13,9 +13,9 @@ from typing import Any
 from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
 
-from sluice_scheduler.core.state.application import minimum_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import holding_of
+from sluice_scheduler.core.state.minima import minimum_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 
@@ -71,16 +71,20 @@ def heed(state: State) -> None:
     unheeded, state.unheeded = state.unheeded, {}
     for key in sorted(unheeded):
         workload = state.workloads.get(key)
+        state.working_on = key
+        if state.is_aside(key):
+            continue
         if workload is None or workload.facts.finished or controlled(state, workload):
             continue
         if not state.is_live(workload.cluster) or workload.retry_ms:
             state.unheeded[key] = None
-        elif _shows_the_present(workload):
+        elif shows_the_present(workload):
             _heed(state, workload)
     state.settle_applications()
 
 
-def _shows_the_present(workload: Workload) -> bool:
+def shows_the_present(workload: Workload) -> bool:
+    """Whether what an application shows of itself is no older than the last decision about it."""
     carried = workload.facts.decision.rpartition(".")[2]
     return (int(carried) if carried.isdecimal() else 0) >= workload.seq
 

@@ -23,7 +23,7 @@ from sluice_scheduler.core.stored.entities import PriorityClass, Report, identit
 DRIVER: Final = "driver"
 EXECUTOR: Final = "executor"
 _SPARK: Final = ("SparkApplication", WITHOUT_OPERATOR)
-#: These say their priority as a number; Spark's pods got theirs from the API server.
+#: These have no class by default: who writes a workload names one or has none, Spark's pods have a number.
 _WITH_A_NUMBER: Final = (BY_HAND, WITHOUT_OPERATOR)
 #: Their pods come and go while they run: one that succeeded was let go, and others come after it.
 _COME_AND_GO: Final = (*_SPARK, "RayCluster", "RayJob", "DaskCluster", "DaskJob")
@@ -136,10 +136,16 @@ def _in_client_mode(workload: Workload) -> bool:
 
 
 def priority_of(state: State, workload: Workload) -> int:
-    """That of its class, or of the cluster's default where it could name one and does not; else its own."""
+    """That of its class, or of the cluster's default where it could name one and does not; else 0.
+
+    A number in an application was written by whoever made it, and who may use which class is the API server's
+    to say. Of a pod that server wrote the number itself, and refuses any other: Spark's without an operator
+    counts.
+    """
     classes = [each for each in state.priority_classes if _ranks(each, workload)]
+    own = workload.facts.priority if workload.facts.kind == WITHOUT_OPERATOR else 0
     # Of several defaults the API server takes the lowest for pods, too.
-    return min((each.value for each in classes), default=workload.facts.priority)
+    return min((each.value for each in classes), default=own)
 
 
 def _ranks(priority_class: PriorityClass, workload: Workload) -> bool:

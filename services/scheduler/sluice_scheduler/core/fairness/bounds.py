@@ -17,10 +17,12 @@ from sluice_scheduler.core.fairness.rooms import Bound
 from sluice_scheduler.core.fairness.tree import resolve_amount
 
 
-def limits_of(name: str, facts: QueueFacts, capacity: Mapping[Dim, int]) -> list[Bound]:
+def limits_of(
+    name: str, facts: QueueFacts, capacity: Mapping[Dim, int], guarantees: Iterable[Bound]
+) -> list[Bound]:
     bounds = _bounds(f"{name}'s limit", facts.limit, facts.limit_by_pool, capacity)
     if facts.oversubscription == "never":
-        bounds += guarantees_of(name, facts, capacity)
+        bounds += guarantees
         promised = {dim for bound in bounds for dim in bound.dims}
         bounds += [
             Bound((dim,), 0, f"{name}'s guarantee (it may not oversubscribe) of {dim[2]} in pool {dim[1]}")
@@ -32,6 +34,28 @@ def limits_of(name: str, facts: QueueFacts, capacity: Mapping[Dim, int]) -> list
 
 def guarantees_of(name: str, facts: QueueFacts, capacity: Mapping[Dim, int]) -> list[Bound]:
     return _bounds(f"{name}'s guarantee", facts.guaranteed, facts.guaranteed_by_pool, capacity)
+
+
+def passed_on(name: str, facts: QueueFacts, below: Iterable[Bound]) -> list[Bound]:
+    """What an inner queue guarantees without naming it: of each resource the sum of what its children do. Where
+    these hold in the same pools, they are one bound."""
+    named = {r for amounts in (facts.guaranteed, *facts.guaranteed_by_pool.values()) for r in amounts}
+    found: list[tuple[set[Dim], int]] = []
+    for bound in below:
+        if bound.dims[0][2] in named:
+            continue
+        dims, amount = set(bound.dims), bound.amount
+        for other in [each for each in found if each[0] & dims]:
+            found.remove(other)
+            dims, amount = dims | other[0], amount + other[1]
+        found.append((dims, amount))
+    return [
+        Bound(tuple(sorted(dims)), amount, _passed_on(name, min(dims)[2], amount)) for dims, amount in found
+    ]
+
+
+def _passed_on(name: str, resource: str, amount: int) -> str:
+    return f"{name}'s guarantee, the sum of those below it, of {format_amount(resource, amount)} {resource}"
 
 
 def summed(bounds: Iterable[Bound], kind_of: KindOf) -> dict[Kind, int]:

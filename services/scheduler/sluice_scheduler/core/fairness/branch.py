@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
 from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.rooms import Bound, Room
@@ -66,30 +67,17 @@ class Branch:
     def __init__(
         self, queue: QueueNode | None, parent: Branch | None, *, is_leaf: bool, policy: Policy
     ) -> None:
-        self.queue = queue
-        self.name = queue.name if queue else ""
-        self.parent = parent
-        self.path: tuple[Branch, ...] = (self, *parent.path) if parent else (self,)
+        self.line = Line(strict=False)
         self.children: list[Branch] = []
         self.is_leaf = is_leaf
-        #: Whether this is the leaf of an inner queue's own pods.
-        self.is_implicit = parent is not None and parent.queue is queue
-        self.weight = queue.facts.weight if queue and not self.is_implicit else 1
-        self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
-        self.policy = policy
-        self.line = Line(strict=queue is not None and queue.facts.ordering == "strictFifo")
+        self.stand(queue, parent, policy=policy)
 
         self.usage: dict[Dim, int] = {}
         self.leaving: dict[Dim, int] = {}
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
         self.past_share = 0  # of decayed usage, for policies that look back
-        self.rooms: list[Room] = []
-        self.rooms_of: dict[Dim, list[Room]] = {}
         self.stuck: dict[object, Stuck] = {}  # of a leaf: shapes that no limit on its path lets in
-        self.guarantees: list[Bound] = []
-        self.floor: dict[Kind, int] = {}  # the guarantee, by kind
-        self.limit: dict[Kind, int] = {}  # the limit, by kind
         self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
         self.share = 0
@@ -97,6 +85,34 @@ class Branch:
         self.head: Claim | None = None  # who is tried when it is this branch's turn
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
+
+    def stand(self, queue: QueueNode | None, parent: Branch | None, *, policy: Policy) -> None:
+        """Take a place in the tree, with what its queue says of itself."""
+        self.queue = queue
+        self.name = queue.name if queue else ""
+        self.parent = parent
+        self.path: tuple[Branch, ...] = (self, *parent.path) if parent else (self,)
+        #: Whether this is the leaf of an inner queue's own pods.
+        self.is_implicit = parent is not None and parent.queue is queue
+        self.weight = queue.facts.weight if queue and not self.is_implicit else 1
+        self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
+        self.policy = policy
+        self.line.strict = queue is not None and queue.facts.ordering == "strictFifo"
+        self.rooms: list[Room] = []
+        self.rooms_of: dict[Dim, list[Room]] = {}
+        self.guarantees: list[Bound] = []
+        self.floor: dict[Kind, int] = {}  # the guarantee, by kind
+        self.limit: dict[Kind, int] = {}  # the limit, by kind
+
+    def add_up(self) -> None:
+        """Hold what the children hold."""
+        for child in self.children:
+            add(self.usage, child.usage.items())
+            add(self.leaving, child.leaving.items())
+            add(self.held, child.held.items())
+        for held in (self.usage, self.leaving):
+            for dim in [dim for dim, amount in held.items() if not amount]:
+                del held[dim]
 
     # ---- shares
 

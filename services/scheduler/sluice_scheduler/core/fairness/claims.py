@@ -56,7 +56,7 @@ def part_of(pod: Pod) -> Part:
 class Spot:
     """One way to place a shape: a pool for each part, and what that costs."""
 
-    __slots__ = ("asleep", "cost", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
+    __slots__ = ("asleep", "cost", "held", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
 
     def __init__(self, shape: Shape, pools: tuple[str, ...], kind_of: KindOf) -> None:
         self.shape = shape
@@ -67,11 +67,24 @@ class Spot:
             add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
         self.cost: Cost = tuple(sums.items())
         self.kinds: KindCost = kind_of.cost(self.cost)
+        self.held = group_of(self.kinds)  # as part of its queue's demand once it is held
         self.needs: list[tuple[Room, int]] = []  # under the root
         #: Known not to fit under the root; it watches one room that is too small.
         self.asleep = False
         self.watching: Room | None = None
         self.serial = 0
+
+
+def group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
+    """As which demand something counts that is held: of several supplies the first by name stands for all."""
+    if not kinds:
+        return ((), ()), ()
+    ordered = sorted(kinds)
+    sums: dict[str, int] = {}
+    for (_, resource), amount in ordered:
+        sums[resource] = sums.get(resource, 0) + amount
+    resources = tuple(sorted(sums))
+    return ((ordered[0][0][0],), resources), tuple([sums[resource] for resource in resources])
 
 
 class KindOf:
@@ -91,9 +104,8 @@ class KindOf:
         return kind
 
     def cost(self, cost: Cost) -> KindCost:
-        if len(cost) == 1:
-            dim, amount = cost[0]
-            return ((self(dim), amount),)
+        if len({dim[1] for dim, _ in cost}) <= 1:  # of one pool nothing adds up
+            return tuple([(self._known.get(dim) or self(dim), amount) for dim, amount in cost])
         sums: dict[Kind, int] = {}
         for dim, amount in cost:
             kind = self(dim)

@@ -17,31 +17,27 @@ What is done instead, with the same result:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, summed, tightest
 from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck
 from sluice_scheduler.core.fairness.claims import (
     Claim,
     Cost,
     Dim,
-    Group,
     Kind,
     KindCost,
-    KindOf,
-    Part,
     Shape,
     Spot,
-    cost_of,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
-from sluice_scheduler.core.fairness.places import Places, Selected
+from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.rooms import Bound, Room, Watcher, stop_watching
+from sluice_scheduler.core.fairness.rooms import Room, Watcher, stop_watching
+from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.tree import QueueNode
 
 
-class Forest:
+class Forest(Shapes):
     def __init__(
         self,
         tree: Mapping[str, QueueNode],
@@ -51,241 +47,75 @@ class Forest:
         places: Places,
         is_live: Callable[[str], bool],
     ) -> None:
-        self._places = places
-        self._is_live = is_live
-        self.capacity: dict[Dim, int] = {}
-        self.whole: dict[Kind, int] = {}  # capacity by kind
-        self.kind_of = KindOf()
-        self.kind_of.set_supplies(places.supplies)
-        self.shapes: dict[tuple[Part, ...], Shape] = {}
-        self._by_selector: dict[Selected, dict[Shape, None]] = {}
-        self._numbers = 0
-        self.claims: dict[str, Claim] = {}
-        #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
-        self.pressure: dict[Dim, int] = {}
-        self._kept: tuple[str, Cost] | None = None
-        self._awake: dict[Shape, None] = {}
-        self._dirty: dict[Branch, None] = {}
-        self._risen: dict[Room, None] = {}
-        self._overfull: dict[Room, None] = {}
-        self._stale = True
-        self.root = Branch(None, None, is_leaf=False, policy=policies[default])
-        #: Top down, the root left out.
-        self.inner: list[Branch] = []
-        self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
+        super().__init__(policies, default, places=places, is_live=is_live)
+        self.grow(tree, policies)
+
+    def grow(self, tree: Mapping[str, QueueNode], policies: Mapping[str, Policy]) -> None:
+        """Take the shape of a tree of queues. Leaves that stand already keep what they hold and their lines; what
+        is held by a queue that is gone the pools still count."""
+        before, self.leaves, self.inner = self.leaves, {}, []
+        self.root.children, self.root.turns = [], []
         for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
-            self._grow(node, self.root, policies)
-        self.deserving = Deserving(self.root, self.whole)
-
-    def _grow(self, node: QueueNode, parent: Branch, policies: Mapping[str, Policy]) -> None:
-        policy = policies.get(node.facts.policy, parent.policy)
-        branch = Branch(node, parent, is_leaf=not node.children, policy=policy)
-        parent.children.append(branch)
-        leaf = branch
-        if node.children:
-            leaf = Branch(node, branch, is_leaf=True, policy=policy)
-            branch.children.append(leaf)
-            self.inner.append(branch)
-            for child in sorted(node.children, key=_order):
-                self._grow(child, branch, policies)
-        self.leaves[node.name] = leaf
-
-    def branch(self, name: str) -> Branch | None:
-        """The branch of a queue and all below it."""
-        leaf = self.leaves.get(name)
-        return leaf.parent if leaf is not None and leaf.is_implicit else leaf
-
-    def all_branches(self) -> Iterator[Branch]:
-        """Without the root."""
-        yield from self.inner
-        yield from self.leaves.values()
-
-    # ---- what moves
-
-    def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
-        """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
-        leaf = self.leaves.get(queue, self.root)
-        kinds = () if leaving else self.kind_of.cost(cost)
-        for branch in leaf.path:
-            amounts = branch.leaving if leaving else branch.usage
-            rooms_of = branch.rooms_of
-            for dim, amount in cost:
-                total = amounts.get(dim, 0) + sign * amount
-                if total:
-                    amounts[dim] = total
-                else:
-                    del amounts[dim]
-                for room in rooms_of.get(dim, ()):
-                    self._remeasure(room)
-            held = branch.held
-            for kind, amount in kinds:
-                total = held.get(kind, 0) + sign * amount
-                if total:
-                    held[kind] = total
-                else:
-                    del held[kind]
-        if kinds and leaf is not self.root:
-            self._want(leaf, *_group_of(kinds), sign)
-        self._dirty[leaf] = None
-
-    def _remeasure(self, room: Room) -> None:
-        before, room.left = room.left, room.measure()
-        if room.left > before:
-            self._risen[room] = None
-        elif room.left < 0:
-            self._overfull[room] = None
-
-    def keep_for(self, queue: str, cost: Cost) -> None:
-        """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less."""
-        self.keep_nothing()
-        self._kept = (queue, cost)
-        for room, need in self.rooms_for(self.leaves[queue], cost):
-            room.kept = need
-            self._remeasure(room)
-
-    def keep_nothing(self) -> None:
-        if self._kept is not None:
-            queue, cost = self._kept
+            self._grow(node, self.root, policies, before)
+        for name in before.keys() - self.leaves.keys():
+            for claim in list(before[name].line):
+                self._leave(claim, before[name])
+            self._dirty.pop(before[name], None)
+        if self._kept is not None and self._kept[0] not in self.leaves:
             self._kept = None
-            for room, _ in self.rooms_for(self.leaves[queue], cost):
-                room.kept = 0
-                self._remeasure(room)
+        for room in self.root.rooms:
+            room.kept = 0
+            self._remeasure(room)
+        for branch in reversed(self.inner):
+            branch.add_up()
+        self._stale = self._reshaped = True
 
-    def _want(self, leaf: Branch, group: Group, amounts: tuple[int, ...], sign: int) -> None:
-        wants = leaf.wants.get(group)
-        if wants is None:
-            wants = leaf.wants[group] = [0] * len(amounts)
-        for at, amount in enumerate(amounts):
-            wants[at] += sign * amount
-        if sign < 0 and not any(wants):
-            del leaf.wants[group]
-        self.deserving.asks_anew(leaf)
+    def _grow(
+        self,
+        node: QueueNode,
+        parent: Branch,
+        policies: Mapping[str, Policy],
+        before: Mapping[str, Branch],
+    ) -> None:
+        policy = policies.get(node.facts.policy, parent.policy)
+        if node.children:
+            branch = Branch(node, parent, is_leaf=False, policy=policy)
+            parent.children.append(branch)
+            self.inner.append(branch)
+        leaf = before.get(node.name)
+        under = branch if node.children else parent
+        if leaf is None:
+            leaf = Branch(node, under, is_leaf=True, policy=policy)
+        else:
+            leaf.stand(node, under, policy=policy)
+        under.children.append(leaf)
+        self.leaves[node.name] = leaf
+        for child in sorted(node.children, key=_order):
+            self._grow(child, branch, policies, before)
 
-    # ---- shapes and claims
-
-    def shape(self, parts: tuple[Part, ...]) -> Shape:
-        shape = self.shapes.get(parts)
-        if shape is None:
-            self._numbers += 1
-            shape = self.shapes[parts] = Shape(parts, self._numbers)
-            for selected in _selectors(shape):
-                self._by_selector.setdefault(selected, {})[shape] = None
-            self._place(shape)
-        return shape
-
-    def _place(self, shape: Shape) -> None:
-        """Find where a shape may go: all its parts in one pool, if they may; otherwise each in one of its own."""
-        for spot in shape.spots:
-            stop_watching(spot)
-        allowed = [self._pools_holding(part) for part in shape.parts]
-        common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
-        shape.scattered = [] if common or not all(allowed) else allowed
-        shape.spots = [self._spot(shape, (pool,) * len(shape.parts)) for pool in common]
-        kinds = self._kinds_asked(shape)
-        shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
-        self._awake[shape] = None
-
-    def _spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
-        spot = Spot(shape, pools, self.kind_of)
-        spot.needs = [(self._root_room(dim), amount) for dim, amount in spot.cost]
-        return spot
-
-    def _root_room(self, dim: Dim) -> Room:
-        """What nobody has any of is a bound too: of nothing."""
-        rooms = self.root.rooms_of.get(dim)
-        if rooms is None:
-            bound = Bound((dim,), self.capacity.get(dim, 0), f"pool {dim[1]}'s {dim[2]}")
-            rooms = self.root.rooms_of[dim] = [Room(self.root, bound)]
-            self.root.rooms.append(rooms[0])
-        return rooms[0]
-
-    def _pools_holding(self, part: Part) -> list[str]:
-        """Nothing is decided about a cluster before it is live."""
-        if not self._is_live(part.cluster):
-            return []
-        return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
-
-    def _kinds_asked(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
-        """As part of its queues' demand: its amounts, and the supplies that it may use, the largest first."""
-        sums: dict[str, int] = {}
-        for part in shape.parts:
-            for resource, amount in part.requests:
-                if amount:
-                    sums[resource] = sums.get(resource, 0) + amount * part.pods
-        resources = tuple(sorted(sums))
-        pools = {pool for spot in shape.spots for pool in spot.pools}
-        pools.update(pool for each in shape.scattered for pool in each)
-        supplies = {self._places.supplies.get(pool, "") for pool in pools}
-        ordered = sorted(supplies, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
-        return (tuple(ordered), resources), tuple(sums[resource] for resource in resources)
-
-    def join(self, claim: Claim) -> None:
-        leaf = self.leaves[claim.line]
-        shape = claim.shape
-        self.claims[claim.key] = claim
-        shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
-        leaf.line.join(claim)
-        if shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, 1)
-        self._press(shape, 1)
-        self._dirty[leaf] = None
-
-    def leave(self, key: str) -> None:
-        claim = self.claims.pop(key, None)
-        if claim is None:
-            return
-        leaf = self.leaves[claim.line]
-        shape = claim.shape
-        leaf.line.leave(claim)
-        shape.lines[leaf] -= 1
-        if not shape.lines[leaf]:
-            self._forget(leaf, shape)
-        if shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, -1)
-        self._press(shape, -1)
-        if not shape.lines:
-            self._forget_shape(shape)
-        self._dirty[leaf] = None
-
-    def _press(self, shape: Shape, count: int) -> None:
-        choices = len(shape.spots)
-        pressure = self.pressure
-        for spot in shape.spots:
-            for dim, amount in spot.cost:
-                pressure[dim] = pressure.get(dim, 0) + count * (amount // choices)
-
-    def _forget(self, leaf: Branch, shape: Shape) -> None:
-        """A leaf has no claims of a shape any more."""
-        del shape.lines[leaf]
-        shape.sleepers.pop(leaf, None)
-        stuck = leaf.stuck.pop(shape, None)
-        if stuck is not None:
-            stop_watching(stuck)
-
-    def _forget_shape(self, shape: Shape) -> None:
-        for spot in shape.spots:
-            stop_watching(spot)
-        self._awake.pop(shape, None)
-        del self.shapes[shape.parts]
-        for selected in _selectors(shape):
-            alike = self._by_selector[selected]
-            del alike[shape]
-            if not alike:
-                del self._by_selector[selected]
-                self._places.forget_selector(selected)
-
-    # ---- what fits
+    def admit(self, key: str, spot: Spot) -> None:
+        """A claim leaves its line for a spot: `leave` and `charge` in one, for every admission does it."""
+        claim = self.claims[key]
+        leaf, shape = self.leaves[claim.line], claim.shape
+        same = spot.held == (shape.group, shape.amounts)
+        self._leave(claim, leaf, wants=not same)
+        self._charge(leaf, spot.cost, spot.kinds, 1)
+        if not same and spot.kinds:
+            self._want(leaf, *spot.held, 1)
 
     def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
-        if not shape.placeable or leaf.line.parked and shape in leaf.line.parked:
+        if not shape.placeable or (leaf.line.parked and shape in leaf.line.parked):
             self._park(leaf, shape)
             return None
         if shape.scattered:
             found = self._scatter(leaf, shape)
+        elif len(shape.spots) == 1:
+            (spot,) = shape.spots
+            found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
         else:
-            open_ones = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
-            found = open_ones[0] if len(open_ones) == 1 else self._roomiest(open_ones)
+            spots = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
+            found = self._roomiest(spots)
         if found is None:
             self._park(leaf, shape)
         return found
@@ -304,16 +134,7 @@ class Forest:
 
     def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
         """Whether no limit on the way up is in the way."""
-        return self._first_limit(leaf, spot.cost) is None
-
-    def _first_limit(self, leaf: Branch, cost: Cost) -> tuple[Room, int] | None:
-        for branch in leaf.bounded:
-            for dim, amount in cost:
-                for room in branch.rooms_of.get(dim, ()):
-                    need = amount if len(room.bound.dims) == 1 else room.bound.part(cost)
-                    if need > room.left:
-                        return room, need
-        return None
+        return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
 
     def _roomiest(self, spots: list[Spot]) -> Spot | None:
         """Where most is left beside what must go there; of equals the first by name."""
@@ -357,21 +178,6 @@ class Forest:
                     self._stick(leaf, shape, *limit)
                     return
 
-    def any_spot(self, shape: Shape) -> Spot | None:
-        """A place where it could be put if there were room, for what people are told."""
-        if shape.scattered:
-            return self._spot(shape, next(iter(shape.spreads())))
-        return shape.spots[0] if shape.spots else None
-
-    def _smallest_scattered(self, shape: Shape) -> Dim:
-        dims = [
-            (self._root_room(dim).left, dim)
-            for part, pools in zip(shape.parts, shape.scattered, strict=True)
-            for pool in pools
-            for dim, _ in cost_of(part.cluster, pool, part.requests)
-        ]
-        return min(dims)[1]
-
     def _stick(self, leaf: Branch, shape: Shape, room: Room, need: int) -> None:
         stuck = leaf.stuck.get(shape)
         if stuck is None:
@@ -391,36 +197,6 @@ class Forest:
             watcher.shape.sleepers.pop(watcher.leaf, None)
             watcher.leaf.line.unpark(watcher.shape)
             self._dirty[watcher.leaf] = None
-
-    def short_of(self, leaf: Branch, cost: Cost) -> Bound | None:
-        """The first bound from the queue up that something does not fit under."""
-        limit = self._first_limit(leaf, cost)
-        if limit is not None:
-            return limit[0].bound
-        for dim, amount in cost:
-            room = self._root_room(dim)
-            if amount > room.left:
-                return room.bound
-        return None
-
-    def rooms_for(self, leaf: Branch, cost: Cost) -> list[tuple[Room, int]]:
-        """All rooms that something goes into, those nearest to the queue first, and how much of each."""
-        found: dict[Room, int] = {}
-        for branch in leaf.bounded:
-            for dim, _ in cost:
-                for room in branch.rooms_of.get(dim, ()):
-                    found[room] = room.bound.part(cost)
-        for dim, amount in cost:
-            found[self._root_room(dim)] = amount
-        return list(found.items())
-
-    def overfull(self) -> list[Room]:
-        """Rooms that hold more than their bound, the lowest first."""
-        self._overfull = {room: None for room in self._overfull if room.left < 0}
-        over = [room for room in self._overfull if room.is_over]
-        return sorted(over, key=lambda room: (-len(room.branch.path), room.branch.order, room.bound))
-
-    # ---- whose turn it is
 
     def class_of(self, leaf: Branch, kinds: KindCost, cost: Cost) -> int:
         """In which class something is served that a queue asks for."""
@@ -517,8 +293,6 @@ class Forest:
         elif branch.parent is not None:
             self._lift({branch: None})
 
-    # ---- what is deserved
-
     def update_deserved(self) -> dict[Branch, dict[Kind, int]]:
         """Work out anew what every branch deserves; the branches of which that has changed."""
         self.settle()
@@ -529,6 +303,7 @@ class Forest:
         return self.deserving.update(orphaned)
 
     def set_deserved(self, deserved: Mapping[Branch, dict[Kind, int]]) -> None:
+        self.version += 1
         for branch, amounts in deserved.items():
             branch.deserved = amounts
         for branch in deserved:
@@ -536,14 +311,22 @@ class Forest:
                 self._dirty[branch] = None
         self._lift({branch: None for branch in deserved if not branch.is_leaf})
 
-    # ---- capacity
-
     def capacity_changed(self) -> None:
         self._stale = True
 
+    def pools_changed(self, places: Places) -> None:
+        """Nodes belong to other pools now; each pool is still of the supply that it was."""
+        self._places = places
+        self.kind_of.set_supplies(places.supplies)
+        self._refresh_all()
+        for shape in list(self.shapes.values()):
+            self._place_anew(shape)
+
     def _refresh_all(self) -> None:
         """Capacity has changed, and with it shares and percentages; some shapes may go elsewhere now."""
+        self.version += 1
         self._stale = False
+        reshaped, self._reshaped = self._reshaped, False
         capacity = {
             (cluster, pool, resource): max(0, amount)
             for (cluster, pool), amounts in self._places.capacity.items()
@@ -553,7 +336,7 @@ class Forest:
             for dim in held:
                 if dim[1] in self._places.node_count:  # a pool that has lost its last node
                     capacity.setdefault(dim, 0)
-        if capacity != self.capacity or not self.root.rooms:
+        if capacity != self.capacity or reshaped:
             self._resize(capacity)
         for selected in self._places.take_changed():
             for shape in list(self._by_selector.get(selected, ())):
@@ -566,24 +349,12 @@ class Forest:
         for dim, amount in capacity.items():
             kind = self.kind_of(dim)
             self.whole[kind] = self.whole.get(kind, 0) + amount
-        for dim in capacity:
             self._root_room(dim)
         for room in self.root.rooms:
             (dim,) = room.bound.dims
             room.bound = room.bound._replace(amount=capacity.get(dim, 0))
             self._remeasure(room)
-        dims_of: dict[Kind, set[Dim]] = {}
-        for dim in capacity:
-            dims_of.setdefault(self.kind_of(dim), set()).add(dim)
-        for branch in (*self.inner, *(leaf for leaf in self.leaves.values() if not leaf.is_implicit)):
-            self._set_bounds(branch, dims_of)
-        for leaf in self.leaves.values():
-            leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
-            for stuck in list(leaf.stuck.values()):
-                stop_watching(stuck)
-                self._wake(stuck)
-            leaf.stuck = {}
-            self._dirty[leaf] = None
+        self._bound_anew()
         if self._kept is not None:
             self.keep_for(*self._kept)
         if new_dims:
@@ -593,61 +364,21 @@ class Forest:
             self._prefer_anew()
         self.deserving = Deserving(self.root, self.whole)
 
-    def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> None:
-        assert branch.queue is not None
-        facts = branch.queue.facts
-        branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
-        branch.floor = summed(branch.guarantees, self.kind_of)
-        limits = limits_of(branch.name, facts, self.capacity)
-        branch.limit = tightest(limits, dims_of, self.kind_of)
-        branch.rooms = [Room(branch, bound) for bound in limits]
-        branch.rooms_of = {}
-        for room in branch.rooms:
-            for dim in room.bound.dims:
-                branch.rooms_of.setdefault(dim, []).append(room)
-            self._remeasure(room)
-            if room.left < 0:
-                self._overfull[room] = None
-
-    def _place_anew(self, shape: Shape) -> None:
-        """Its nodes have changed: where it may go, and so what it asks for as part of its queues' demand."""
-        self._ask(shape, -1)
-        self._place(shape)
-        self._ask(shape, 1)
-        for leaf in shape.lines:
-            leaf.line.unpark(shape)
+    def _bound_anew(self) -> None:
+        """Queues' bounds are others now, and so are the rooms that somebody watches."""
+        dims_of: dict[Kind, set[Dim]] = {}
+        for dim in self.capacity:
+            dims_of.setdefault(self.kind_of(dim), set()).add(dim)
+        own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
+        for branch in (*own, *reversed(self.inner)):  # children before those that pass their guarantees on
+            self._set_bounds(branch, dims_of)
+        for leaf in self.leaves.values():
+            leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
+            for stuck in list(leaf.stuck.values()):
+                stop_watching(stuck)
+                self._wake(stuck)
+            leaf.stuck, leaf.turn = {}, None
             self._dirty[leaf] = None
-        shape.sleepers = {}
-
-    def _prefer_anew(self) -> None:
-        """Another supply may be the largest now, and so the one that shapes ask for first."""
-        for shape in self.shapes.values():
-            if shape.placeable and (asked := self._kinds_asked(shape)) != (shape.group, shape.amounts):
-                self._ask(shape, -1)
-                shape.group, shape.amounts = asked
-                self._ask(shape, 1)
-
-    def _ask(self, shape: Shape, sign: int) -> None:
-        """Count all claims of a shape among what is waited for."""
-        for leaf, count in shape.lines.items():
-            if shape.amounts:
-                self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
-        self._press(shape, sign * sum(shape.lines.values()))
-
-
-def _group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
-    """What is held of one supply is a group of its own; of several, the first names it."""
-    ordered = sorted(kinds)
-    supply = ordered[0][0][0]
-    sums: dict[str, int] = {}
-    for (_, resource), amount in ordered:
-        sums[resource] = sums.get(resource, 0) + amount
-    resources = tuple(sorted(sums))
-    return ((supply,), resources), tuple(sums[resource] for resource in resources)
-
-
-def _selectors(shape: Shape) -> list[Selected]:
-    return list(dict.fromkeys((part.cluster, part.node_selector) for part in shape.parts))
 
 
 def _order(node: QueueNode) -> tuple[int, str]:

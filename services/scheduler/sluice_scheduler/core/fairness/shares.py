@@ -28,7 +28,13 @@ def part_of_kind(amount: int, whole: int, weight: int = 1) -> int:
 
 def dominant_share(held: Mapping[Kind, int], capacity: Mapping[Kind, int], weight: int) -> int:
     """The largest part of any kind, by weight."""
-    return max((part_of_kind(held[kind], capacity.get(kind, 0), weight) for kind in held), default=0)
+    largest = 0
+    for kind, amount in held.items():
+        if amount > 0:
+            whole = capacity.get(kind, 0)
+            part = (amount << _SHARE_BITS) // (whole * weight) if whole > 0 else SHARE_ONE // weight
+            largest = max(largest, part)
+    return largest
 
 
 def slack(whole: int) -> int:

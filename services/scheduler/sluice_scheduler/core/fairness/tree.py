@@ -113,14 +113,16 @@ def _amount_problem(node: QueueNode) -> str:
 
 
 def _judge_guarantees(parent: QueueNode) -> None:
-    """Children's guarantees may not exceed their parent's: in general, and in each pool that somebody names.
+    """Children's guarantees may not exceed their parent's: in general, and in each pool that somebody names. A
+    queue that names no guarantee of a resource is guaranteed what its children are, and passes that on.
 
     What is written in one unit is compared: amounts among themselves, percentages among themselves. The
     children that ask too much can't be used; their parent, and who asks nothing, can.
     """
     children = [child for child in parent.children if child.usable]
-    resources = {r for child in children for amounts in _guarantees(child) for r in amounts}
-    pools = {pool for child in children for pool in child.facts.guaranteed_by_pool}
+    below = [node for child in children for node in _with_all_below(child)]
+    resources = {r for node in below for amounts in _guarantees(node) for r in amounts}
+    pools = {pool for node in below for pool in node.facts.guaranteed_by_pool}
     for resource in sorted(resources):
         for pool in ("", *sorted(pools)):
             _judge_guarantee(parent, children, resource, pool)
@@ -129,29 +131,36 @@ def _judge_guarantees(parent: QueueNode) -> None:
 
 
 def _judge_guarantee(parent: QueueNode, children: Iterable[QueueNode], resource: str, pool: str) -> None:
-    asked = {child.name: (child, text) for child in children if (text := _guarantee(child, resource, pool))}
-    asked = {name: each for name, each in asked.items() if _plain_amount(resource, each[1]) > 0}
-    place = f"spec.pools.{pool}.guaranteed.{resource}" if pool else f"spec.guaranteed.{resource}"
     own = _guarantee(parent, resource, pool) or parent.facts.guaranteed.get(resource, "")
-    if own:
-        asked = {name: each for name, each in asked.items() if is_percent(each[1]) == is_percent(own)}
-        texts = [text for _, text in asked.values()]
-        if sum(_plain_amount(resource, text) for text in texts) <= _plain_amount(resource, own):
-            return
-        problem = (
-            f"{place}: the queues below {parent.name} are guaranteed {' + '.join(texts)}, more than its own "
-            f"{own}: lower theirs, or raise {parent.name}'s"
-        )
-    elif any(resource in amounts for amounts in _guarantees(parent)):
-        return  # only in pools, which are judged by themselves
-    else:
-        problem = (
-            f"{place}: queue {parent.name}, above it, is guaranteed no {resource} to pass on: give "
-            f"{parent.name} a guarantee of at least as much as all below it, or take this one out"
-        )
-    for child, _ in asked.values():
-        if child.usable:
+    if not own:
+        return
+    asked = [(child, _asked(child, resource, pool, like=own)) for child in children]
+    texts = [text for _, of_child in asked for text in of_child]
+    if sum(_plain_amount(resource, text) for text in texts) <= _plain_amount(resource, own):
+        return
+    place = f"spec.pools.{pool}.guaranteed.{resource}" if pool else f"spec.guaranteed.{resource}"
+    problem = (
+        f"{place}: the queues below {parent.name} are guaranteed {' + '.join(texts)}, more than its own "
+        f"{own}: lower theirs, or raise {parent.name}'s"
+    )
+    for child, of_child in asked:
+        if child.usable and of_child:
             _spoil(child, problem)
+
+
+def _asked(node: QueueNode, resource: str, pool: str, *, like: str) -> list[str]:
+    """What a queue is guaranteed of a resource, in the unit of another guarantee: what it names, or else what
+    those below it do."""
+    if any(resource in amounts for amounts in _guarantees(node)):
+        text = _guarantee(node, resource, pool)
+        counts = text and is_percent(text) == is_percent(like) and _plain_amount(resource, text) > 0
+        return [text] if counts else []
+    usable = (child for child in node.children if child.usable)
+    return [text for child in usable for text in _asked(child, resource, pool, like=like)]
+
+
+def _with_all_below(node: QueueNode) -> list[QueueNode]:
+    return [node, *(below for child in node.children if child.usable for below in _with_all_below(child))]
 
 
 def _spoil(node: QueueNode, problem: str) -> None:

@@ -20,6 +20,7 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
 from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
+from sluice_scheduler.core.applications.starts import measure_anew, somebody_came
 from sluice_scheduler.core.applications.workloads import (
     count_end,
     forget_spark_pod,
@@ -36,6 +37,8 @@ from sluice_scheduler.core.stored.accounts import Pod, PodPhase, Workload
 from sluice_scheduler.core.stored.entities import (
     Cluster,
     Drain,
+    History,
+    LostWork,
     Namespace,
     Node,
     Pool,
@@ -89,14 +92,20 @@ def on_sync_end(state: State, event: SyncEvent) -> None:
         and entity.resource_version <= event.resource_version
     ]
     for entity in sorted(unseen, key=lambda entity: entity.key):
-        vanished(state, entity)
+        if not state.is_aside(entity.key):
+            with state.work_on(entity.key):
+                vanished(state, entity)
     for grave in [g for g in state.tombstones if (g.cluster, g.object_kind) == (event.cluster, event.kind)]:
         state.tombstones.drop(grave.key)
 
 
 def level_old_graves(state: State) -> None:
-    for grave in [g for g in state.tombstones if g.time_ms < state.cell.time_ms - TOMBSTONE_MS]:
-        state.tombstones.drop(grave.key)
+    """The oldest stand first."""
+    while state.graves and state.graves[0][0] < state.now_ms - TOMBSTONE_MS:
+        time_ms, key = state.graves.popleft()
+        grave = state.tombstones.get(key)
+        if grave is not None and grave.time_ms == time_ms:
+            state.tombstones.drop(key)
 
 
 def _open_sync(state: State, cluster: str, kind: str) -> str:
@@ -112,15 +121,15 @@ def _is_news(state: State, known: TrackedObject | None, event: ObjectEvent) -> b
 
 
 def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int) -> None:
-    state.tombstones.put(
-        Tombstone(
-            cluster=cluster,
-            object_kind=kind,
-            uid=uid,
-            resource_version=resource_version,
-            time_ms=state.cell.time_ms,
-        )
+    grave = Tombstone(
+        cluster=cluster,
+        object_kind=kind,
+        uid=uid,
+        resource_version=resource_version,
+        time_ms=state.now_ms,
     )
+    state.tombstones.put(grave)
+    state.graves.append((grave.time_ms, grave.key))
 
 
 # ---- pods
@@ -169,7 +178,11 @@ def _welcome(state: State, pod: Pod) -> None:
     """It may lead others to an application, or be awaited by its job."""
     regroup(state, state.kinship.pods_below(state, pod))
     workload = workload_of(state, pod.key) if pod.application else None
-    if workload is not None and workload.facts.job is not None:
+    if workload is None:
+        return
+    if workload.unclaimed:
+        somebody_came(state, workload)
+    if workload.facts.job is not None:
         see_pod_of_job(state, workload, pod)
 
 
@@ -184,7 +197,9 @@ def pod_vanished(state: State, pod: Pod) -> None:
 
 
 def _drained(state: State, pod: Pod) -> None:
-    """A pod has ended by itself: that much its queue drains."""
+    """A pod has ended by itself: that much its queue drains, if there still is one."""
+    if pod.queue not in state.tree:
+        return
     drain = state.drains.get(f"{Drain.kind}/{pod.queue}") or Drain(queue=pod.queue)
     drain.count(state.cell.time_ms)
     state.drains.put(drain)
@@ -259,14 +274,17 @@ def queue_changed(state: State, queue: Queue | None, event: QueueEvent, sync: st
         state.queues.put(queue)
         if unchanged:  # most often a status that we wrote ourselves
             return
-    _rules_changed(state)
+    _rules_changed(state, Queue.kind)
 
 
 def queue_vanished(state: State, queue: Queue) -> None:
     state.queues.drop(queue.key)
     state.reports.discard(f"{Report.kind}/{queue.kind}/{queue.name}")
-    state.drains.discard(f"{Drain.kind}/{queue.name}")
-    _rules_changed(state)
+    if all(other.name != queue.name for other in state.queues):
+        state.drains.discard(f"{Drain.kind}/{queue.name}")
+        state.histories.discard(f"{History.kind}/{queue.name}")
+        state.lost_work.discard(f"{LostWork.kind}/{queue.name}")
+    _rules_changed(state, Queue.kind)
 
 
 def pool_changed(state: State, pool: Pool | None, event: PoolEvent, sync: str) -> None:
@@ -278,36 +296,39 @@ def pool_changed(state: State, pool: Pool | None, event: PoolEvent, sync: str) -
         state.pools.put(pool)
         if unchanged:
             return
-    _rules_changed(state)
+    _rules_changed(state, Pool.kind)
 
 
 def pool_vanished(state: State, pool: Pool) -> None:
     state.pools.drop(pool.key)
     state.reports.discard(f"{Report.kind}/{pool.kind}/{pool.name}")
-    _rules_changed(state)
+    _rules_changed(state, Pool.kind)
 
 
-def _rules_changed(state: State) -> None:
+def _rules_changed(state: State, kind: str) -> None:
     state.new_grounds()
     state.cell.rules_due = True
+    state.edited.add(kind)
 
 
 def follow_rules(state: State) -> None:
-    """Queues and pools are few and change rarely, so everything that hangs on them is simply redone: once for
-    all of which one list tells."""
+    """Redo what hangs on Queues and pools: once for all of which one list tells."""
     cell = state.cell
     if not cell.rules_due:
         return
     cell.rules_due = False
     state.cells.put(cell)
-    state.derive()
-    for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
-        pool = _pool_held(state, pod)
-        if pool != pod.pool:
-            state.withdraw(pod)
-            pod.pool = pool
-            state.pods.put(pod)
-            state.enter(pod)
+    edited, state.edited = state.edited, set()
+    if Pool.kind in edited:
+        state.change_pools()
+        for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
+            pool = _pool_held(state, pod)
+            if pool != pod.pool:
+                with state.changing(pod):
+                    pod.pool = pool
+    if Queue.kind in edited:
+        state.change_queues()
+        measure_anew(state)
     bind_namespaces(state)
 
 

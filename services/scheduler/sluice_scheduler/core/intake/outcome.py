@@ -91,7 +91,7 @@ def _on_release(state: State, event: OutcomeEvent) -> None:
     if workload is not None and workload.seq == event.seq:
         workload.seq = 0
         put_back(state, workload)
-        pause(state, workload, state.cell.time_ms + PAUSE_MS[event.result])
+        pause(state, workload, max(workload.retry_ms, state.cell.time_ms + PAUSE_MS[event.result]))
 
 
 def _on_label(state: State, event: OutcomeEvent) -> None:

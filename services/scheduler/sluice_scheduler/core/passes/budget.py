@@ -6,6 +6,7 @@ from typing import Final
 
 #: So much work one step may do. An admission is one piece of it; a search counts what it looks at.
 PIECES: Final = 2_000
+OVERDRAFT: Final = 20_000
 
 
 class Budget:
@@ -16,6 +17,11 @@ class Budget:
 
     def spend(self, pieces: int = 1) -> None:
         self.left -= pieces
+
+    @property
+    def is_overdrawn(self) -> bool:
+        """A search that has begun may go on for so long: what is looked for in vain is looked for anew."""
+        return self.left <= -OVERDRAFT
 
     @property
     def is_spent(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sluice_scheduler.core.fairness.claims import Kind
-from sluice_scheduler.core.state.state import State, deserved_name
+from sluice_scheduler.core.fairness.deserved import by_name, stored_name
+from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.entities import Deserved
 
 
@@ -15,12 +15,8 @@ def work_out_deserved(state: State) -> None:
     state.forest.set_deserved(changed)
     known = state.deserved.get(Deserved.kind)
     amounts = dict(known.amounts) if known is not None else {}
-    amounts.update((deserved_name(branch), by_name(found)) for branch, found in changed.items())
-    names = {deserved_name(branch) for branch in state.forest.all_branches()}
+    amounts.update((stored_name(branch), by_name(found)) for branch, found in changed.items())
+    names = {stored_name(branch) for branch in state.forest.all_branches()}
     kept = {name: found for name, found in sorted(amounts.items()) if name in names and found}
     state.deserved.put(Deserved(amounts=kept))
     state.pass_due = state.report_due = True
-
-
-def by_name(amounts: dict[Kind, int]) -> dict[str, int]:
-    return {"/".join(kind): amount for kind, amount in amounts.items()}

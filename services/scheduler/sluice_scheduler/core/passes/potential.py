@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
@@ -77,9 +77,7 @@ class Worth:
         left = [bound.amount for bound in branch.guarantees]
         found: set[str] = set()
         for leaf in self._leaves_below(branch):
-            for unit in in_order_of_protection(self._state, leaf):
-                if unit.is_whole:
-                    unit = self._minimum_of(unit)
+            for unit in self._protected(leaf):
                 parts = [bound.part(unit.cost) for bound in branch.guarantees]
                 if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                     left = [rest - part for part, rest in zip(parts, left, strict=True)]
@@ -91,6 +89,11 @@ class Worth:
         if branch.is_leaf:
             return [branch]
         return [leaf for child in branch.children for leaf in self._leaves_below(child)]
+
+    def _protected(self, leaf: Branch) -> Iterator[Unit]:
+        """A leaf's units, those that are protected most first; gangs without their growth."""
+        for unit in in_order_of_protection(self._state, leaf):
+            yield self._minimum_of(unit) if unit.is_whole else unit
 
     def _minimum_of(self, whole: Unit) -> Unit:
         """A gang without its growth, which stands for itself."""
@@ -140,9 +143,7 @@ class Worth:
         held: dict[Kind, int] = {}
         below: set[str] = set()
         counts = None
-        for unit in in_order_of_protection(state, leaf):
-            if unit.is_whole:
-                unit = self._minimum_of(unit)
+        for unit in self._protected(leaf):
             if not gone.isdisjoint(_keys(unit)):
                 continue
             with_it = dict(held)
@@ -152,7 +153,7 @@ class Worth:
                 held = with_it
                 below.update(_keys(unit))
             elif counts is None:
-                counts = state.now_ms - unit.admitted_ms < tenure_ms
+                counts = state.coarse_now_ms - unit.admitted_ms < tenure_ms
                 below.update(_keys(unit))
                 if counts:
                     break

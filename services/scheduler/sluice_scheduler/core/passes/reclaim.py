@@ -7,20 +7,21 @@ victims is judged wrong, others are tried, within the step's budget.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Final
 
 from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.fairness.branch import COVERED, Branch, below_common
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Kind, Spot
+from sluice_scheduler.core.fairness.branch import Branch, below_common
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
 from sluice_scheduler.core.fairness.rooms import Room
-from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent, slack
+from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.claimants import Claimants, Ripens
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import Worth, levels_rise
 from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
-from sluice_scheduler.core.state.members import priority_of, workload_of
+from sluice_scheduler.core.state.cell import Barren
+from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
@@ -28,8 +29,7 @@ from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
-#: So many of a queue's shapes are tried in one pass, so many spots of each, so many victims by themselves.
-_SHAPES_MAX: Final = 8
+#: So many spots of each claim are tried in one pass, and so many victims by themselves.
 _SPOTS_MAX: Final = 8
 _SINGLES_MAX: Final = 4
 #: So many claims are let in on paper when a move is judged.
@@ -39,124 +39,38 @@ _LET_IN_MAX: Final = 512
 def reclaim(state: State, budget: Budget) -> bool:
     """Let claims push others out where the rules allow it; whether everybody who may was tried."""
     state.forest.settle()
-    claimants = Claimants(state)
-    session = Session(state, budget)
+    stands_on = _stands_on(state)
+    known = state.barren
+    if known is not None and known[:4] == stands_on and state.now_ms < known.until_ms:
+        return True
+    ripens = Ripens(state.now_ms)
+    claimants = Claimants(state, ripens)
+    session = Session(state, budget, ripens)
     while (found := claimants.next()) is not None:
         leaf, claims = found
         if budget.is_spent:
             return False
         for claim in claims:
+            state.working_on = claim.key
             if session.let_in(leaf, claim):
                 state.forest.settle()
                 claimants.again(leaf)
                 break
+    state.barren = Barren(*stands_on, ripens.first_ms) if stands_on == _stands_on(state) else None
     return True
 
 
-def is_barred(state: State, claim: Claim) -> bool:
-    """Whether a claim's workload lost pods, and nothing has changed since that lets it push others out."""
-    workload = workload_of(state, claim.key)
-    if workload is None or workload.barred < state.cell.grounds:
-        return False
-    if state.now_ms - workload.barred_ms >= state.config.tenure_ms:
-        return False  # who takes turns waits for no more than a tenure
-    leaf = state.forest.leaves[claim.line]
-    return not any(branch.is_covered(spot.cost) for spot in claim.shape.spots[:1] for branch in leaf.path)
-
-
-class Claimants:
-    """The queues whose claims may push others out, in the order in which they would be served."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._forest = state.forest
-        self._heap: list[tuple[tuple[Any, ...], Branch, list[Claim]]] = []
-        #: The two largest shares among each branch's children: nobody's rises above them while a pass takes back.
-        self._richest: dict[Branch, list[tuple[int, Branch]]] = {}
-        #: The children of each branch that had more than they deserve of a kind, when the pass began.
-        self._above: dict[tuple[Branch, Kind], dict[Branch, None]] = {}
-        self._paper = Paper(state.forest)
-        for leaf in self._forest.leaves.values():
-            self.again(leaf)
-
-    def next(self) -> tuple[Branch, list[Claim]] | None:
-        if not self._heap:
-            return None
-        _, leaf, claims = heapq.heappop(self._heap)
-        return leaf, claims
-
-    def again(self, leaf: Branch) -> None:
-        if not len(leaf.line) or leaf.parent is None:
-            return
-        claims = [claim for claim in self._tried(leaf) if self._may_push(leaf, claim)]
-        if claims:
-            heapq.heappush(self._heap, (self._rank(leaf, claims[0]), leaf, claims))
-
-    def _tried(self, leaf: Branch) -> Iterator[Claim]:
-        """The first claim of each shape that is not barred; nobody passes a barred one in a strict line."""
-        for first in leaf.line.firsts(_SHAPES_MAX):
-            if leaf.line.strict:
-                if not is_barred(self._state, first):
-                    yield first
-                return
-            row = (claim for claim in leaf.line.row(first.shape) if not is_barred(self._state, claim))
-            claim = next(row, None)
-            if claim is not None:
-                yield claim
-
-    def _may_push(self, leaf: Branch, claim: Claim) -> bool:
-        state = self._state
-        if not claim.shape.spots or state.now_ms - claim.created_ms < state.config.reclaim_after_ms:
-            return False
-        if leaf.queue is not None and leaf.queue.facts.preemption != "never":
-            return True
-        spot = claim.shape.spots[0]
-        if any(branch.is_covered(spot.cost) for branch in leaf.path):
-            return True
-        if not leaf.is_owed(spot.kinds, self._forest.whole):
-            return False
-        return any(self._may_gain(branch, spot) for branch in leaf.path[:-1])
-
-    def _may_gain(self, branch: Branch, spot: Spot) -> bool:
-        """Whether some sibling has more than the branch would have, or more than it deserves."""
-        assert branch.parent is not None
-        if not any(scope.policy.reclaims for scope in branch.parent.path):
-            return False
-        richest = self._richest.get(branch.parent)
-        if richest is None:
-            top = heapq.nlargest(2, branch.parent.children, key=lambda child: child.share)
-            richest = self._richest[branch.parent] = [(child.share, child) for child in top]
-        others = max((share for share, child in richest if child is not branch), default=0)
-        if branch.share_with(spot.kinds, self._forest.whole) < others:
-            return True
-        return branch.deserves(spot.kinds, self._forest.whole) and self._anybody_above(branch, spot)
-
-    def _anybody_above(self, branch: Branch, spot: Spot) -> bool:
-        assert branch.parent is not None
-        for kind, _ in spot.kinds:
-            above = self._above.get((branch.parent, kind))
-            if above is None:
-                least = slack(self._forest.whole.get(kind, 0))
-                children = branch.parent.children
-                above = {child: None for child in children if self._paper.surplus(child, kind) > least}
-                self._above[(branch.parent, kind)] = above
-            if len(above) > (branch in above):
-                return True
-        return False
-
-    def _rank(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
-        spot = claim.shape.spots[0]
-        at = self._forest.class_of(leaf, spot.kinds, spot.cost)
-        along = tuple((branch.rank(claim, COVERED)[1], branch.order) for branch in reversed(leaf.path[:-1]))
-        return (at, along, claim.place)
+def _stands_on(state: State) -> tuple[int, int, int, int]:
+    return (state.forest.version, state.cell.grounds, state.coarse_now_ms, state.now_ms // 60_000)
 
 
 class Session:
     """What one pass knows while it takes back."""
 
-    def __init__(self, state: State, budget: Budget) -> None:
+    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
         self.state = state
         self.budget = budget
+        self.ripens = ripens
         self.worth = Worth(state)
         self.ranking = Ranking()
 
@@ -278,10 +192,13 @@ class Move:
         """Whether nothing of a queue has run for as long as it wants."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self._state.units.get(leaf.name)
-        return bool(minimum_ms and units is not None and not units.any_from(self._state.now_ms - minimum_ms))
+        if not minimum_ms or units is None or units.any_from(self._state.now_ms - minimum_ms):
+            return False
+        self._session.ripens.has(units.none_before_ms + minimum_ms)
+        return True
 
     def _may_take(self, unit: Unit) -> bool:
-        if not unit.is_ripe(self._state.now_ms):
+        if not self._session.ripens.has(unit.ripe_ms):
             return False
         return self._is_owed_by(unit.leaf) or is_within_lost_work(self._state, unit)
 
@@ -305,7 +222,7 @@ class Move:
             if next(self._short_rooms(), None) is None:
                 break
             self._session.budget.spend()
-            if unit.priority >= self._claim.priority or not unit.is_ripe(self._state.now_ms):
+            if unit.priority >= self._claim.priority or not self._session.ripens.has(unit.ripe_ms):
                 continue
             if any(room.bound.part(unit.cost) for room in self._short_rooms()):
                 self._search.take(unit)
@@ -332,7 +249,7 @@ class Move:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
         taken, worth = self._taken, self._session.worth
         net = worth.loses_guaranteed(taken)
-        for branch in self._covering:
+        for branch in self._covering_then():
             net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
         if sum(net.values()) > 0:
             return True
@@ -346,6 +263,19 @@ class Move:
         for leaf, _, cost in let_in:
             self._paper.move(leaf, cost, -1)
         return rise > 0 or (rise == 0 and pods > sum(len(unit.pods) for unit in taken))
+
+    def _covering_then(self) -> list[Branch]:
+        """The branches within whose guarantees the claim stands once the victims are gone: those that cover it
+        now, and those that do because it takes the place of a victim below them."""
+        return [
+            branch
+            for branch in self._leaf.path
+            if branch in self._covering or (branch.guarantees and self._covers_on_paper(branch))
+        ]
+
+    def _covers_on_paper(self, branch: Branch) -> bool:
+        asked = [bound for bound in branch.guarantees if bound.part(self._spot.cost)]
+        return bool(asked) and all(self._paper.used(branch, bound) <= bound.amount for bound in asked)
 
     def _robs(self, victim: Branch) -> bool:
         if self._is_owed_by(victim):
@@ -408,7 +338,7 @@ class Move:
         deadlines = [state.now_ms]
         for unit in self._taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
-            self._session.budget.spend(2)
+            self._session.budget.spend(3)
         self._session.worth.forget(self._taken)
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(

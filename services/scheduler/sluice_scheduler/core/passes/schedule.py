@@ -11,16 +11,17 @@ from sluice_scheduler.core.applications.queuejobs import run_jobs
 from sluice_scheduler.core.applications.release import about, admit_workload, heed
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot, part_of
+from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.passes.turns import forget_turns, reserved_that_fits, take_turns
-from sluice_scheduler.core.state.application import PodSetBook, fill_kept, is_within, minimum_of
+from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
+from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.members import group_of
+from sluice_scheduler.core.state.minima import fill_kept, is_within, minimum_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -54,7 +55,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.settle_applications()
         return
     if takes_back:
-        state.settle_applications()  # what has just been served can be taken back too
+        state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
         forget_turns(state)
@@ -70,6 +71,17 @@ def waits_for_time(state: State) -> bool:
     return bool(len(state.promises) or state.forest.claims or state.unsettled)
 
 
+def next_due_ms(state: State) -> int:
+    """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
+    soon_ms = state.now_ms + 1_000
+    waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
+    ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
+    if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
+        return soon_ms
+    times = [state.coarse_now_ms + state.pace_ms, *first_turns_ms(state), *state.starting.values()]
+    return max(soon_ms, min(times))
+
+
 def serve(state: State, budget: Budget) -> bool:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
     while not budget.is_spent:
@@ -81,6 +93,7 @@ def serve(state: State, budget: Budget) -> bool:
         found = kept or state.forest.next()
         if found is None:
             return True
+        state.working_on = found[1].key
         admit(state, *found, was_kept=kept is not None)
         if len(state.turns):
             forget_turns(state)
@@ -94,7 +107,7 @@ def admit(state: State, leaf: Branch, claim: Claim, spot: Spot, *, was_kept: boo
     assert short is None, f"no decision passes {short}"
     why = _why_first(leaf, spot, was_kept=was_kept)
     if not claim.gang:
-        open_gate(state, state.pod(claim.key), spot.pools[0], cost=spot.cost, reason="Fits", sentence=why)
+        open_gate(state, state.pod(claim.key), spot.pools[0], spot=spot, reason="Fits", sentence=why)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
@@ -134,6 +147,9 @@ def start_free(state: State) -> None:
     free, state.free = state.free, {}
     for key in sorted(free):
         app = free[key]
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
             start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
@@ -146,6 +162,9 @@ def open_reserved(state: State) -> None:
     for key in sorted(due):
         app = due[key]
         workload = app.workload
+        state.working_on = app.claim_key
+        if state.is_aside(app.claim_key):
+            continue
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
         for pod_set in workload.facts.pod_sets:
@@ -173,9 +192,9 @@ def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
 
 
 def open_gate(
-    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, cost: Cost | None = None
+    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, spot: Spot | None = None
 ) -> None:
-    """`cost`: what the pod costs in this pool, by whoever has worked it out already."""
+    """`spot`: where the claim of the pod itself was placed, if that stands in line."""
     decision = state.decide(
         Admit,
         cluster=pod.cluster,
@@ -188,7 +207,7 @@ def open_gate(
         reason=reason,
         sentence=sentence,
     )
-    state.assume(pod, decision, cost)
+    state.assume(pod, decision, spot)
 
 
 def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
@@ -212,7 +231,10 @@ def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
     for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
         for promise in list(alike.values()):
-            if _has_room(state, promise):
+            state.working_on = promise.claim
+            if state.is_aside(promise.claim):
+                give_up(state, promise)
+            elif _has_room(state, promise):
                 _keep(state, promise)
             elif promise.until_ms > state.now_ms:
                 break

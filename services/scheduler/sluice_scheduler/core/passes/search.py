@@ -129,7 +129,7 @@ class Search:
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
                 if all(part >= need for part, need in parts) and self._is_free(unit):
                     waste = sum(part - need for part, need in parts)
-                    work_ms = unit.work_ms(self._state.now_ms)
+                    work_ms = unit.work_ms(self._state.coarse_now_ms)
                     found.append((waste, work_ms, len(found), unit))
         return [unit for *_, unit in sorted(found, key=lambda each: each[:3])]
 
@@ -173,7 +173,7 @@ class Search:
             self._budget.spend()
             self._was_short[room] = None
             unit = self._next_unit(room, room.branch, fits)
-            if unit is None or self._budget.is_spent:
+            if unit is None or self._budget.is_overdrawn:
                 return False
             self.take(unit)
         self.spare()

@@ -63,6 +63,16 @@ def take_turns(state: State) -> None:
         keep_room(state, turn)
 
 
+def first_turns_ms(state: State) -> list[int]:
+    """When room may be kept for those whose turn was noted."""
+    claims = ((turn, state.forest.claims.get(turn.claim)) for turn in state.turns if not turn.cost)
+    return [
+        turn.since_ms + _patience_ms(state, state.forest.leaves[claim.line])
+        for turn, claim in claims
+        if claim is not None
+    ]
+
+
 def _patience_ms(state: State, leaf: Branch) -> int:
     facts = leaf.queue.facts if leaf.queue is not None else None
     if facts is None or facts.patience_ms is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
-from sluice_scheduler.core.passes.reclaim import is_barred
+from sluice_scheduler.core.passes.claimants import is_barred
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
@@ -26,6 +26,9 @@ DRAIN_MIN: Final = 3
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 #: Of what no pod's end lets in nothing is estimated.
 NEVER_FITS: Final = frozenset({"NoPool", "NoSuchResource", "TooLarge"})
+#: Nobody came for what an application was granted.
+NO_SHOW: Final = "NobodyCame"
+UNCOUNTED: Final = "; the devices of its resourceClaims are not counted: no queue is charged for them"
 STILL_LEAVING: Final = "it was taken back, and its pods are still leaving"
 
 
@@ -46,6 +49,13 @@ class Standing(NamedTuple):
 
 def why(state: State, key: str) -> Answer:
     """Why the pod or workload with this key is not admitted, or that it is."""
+    answer, pod = _why(state, key), state.pods.get(key)
+    if pod is not None and pod.facts.claims_devices:
+        return replace(answer, sentence=answer.sentence + UNCOUNTED)
+    return answer
+
+
+def _why(state: State, key: str) -> Answer:
     claim = state.forest.claims.get(key)
     if claim is not None:
         return _why_in_line(state, claim)
@@ -76,9 +86,15 @@ def _why_in_line(state: State, claim: Claim) -> Answer:
         sentence = f"{leaf.name} serves strictly in order, and {stand} before it"
     elif bound is not None:
         sentence += _standing(state, leaf) + _ends_before(state, leaf, claim, before)
+    sentence += had_its_turn(state.workloads.get(claim.key))
     return Answer(
         reason=reason, sentence=sentence, position=position, eta_ms=_eta(state, claim.line, position)
     )
+
+
+def had_its_turn(workload: Workload | None) -> str:
+    """That nobody came for what was granted to one that is in line again."""
+    return f"; before that, {workload.no_show}" if workload is not None and workload.no_shows else ""
 
 
 def why_short(state: State, leaf: Branch, claim: Claim) -> tuple[str, str]:
@@ -189,9 +205,11 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
 def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
     for shape in state.forest.shapes.values():
-        if any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms):
-            if any(other is not leaf and _shares(other, room) for other in shape.lines for room in rooms):
-                return True
+        asks = any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms)
+        if asks and any(
+            other is not leaf and _shares(other, room) for other in shape.lines for room in rooms
+        ):
+            return True
     behind = (other for other in leaf.line if other.place > claim.place)
     return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)
 
@@ -213,8 +231,15 @@ def _why_workload(state: State, workload: Workload) -> Answer:
         return Answer(reason="Finished", sentence=f"{workload.name} has ended")
     if workload.admitted and workload.job.refusal:
         return Answer(reason="PodRefused", sentence=workload.job.refusal)
+    if workload.no_show and (workload.admitted or workload.retry_ms):
+        again = (
+            "" if workload.admitted else "; it pauses, and is in line again then, or when a pod of it comes"
+        )
+        return Answer(reason=NO_SHOW, sentence=workload.no_show + again, eta_ms=workload.retry_ms or None)
     if workload.admitted:
-        return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}")
+        come = "1 pod" if workload.unclaimed == 1 else f"{workload.unclaimed} pods"
+        still = f"; {come} that it was granted still must come" if workload.unclaimed else ""
+        return Answer(reason="Admitted", sentence=f"{workload.name} is admitted in {workload.queue}{still}")
     if workload.seq in state.evicting:
         return Answer(reason="Leaving", sentence=f"{workload.name} waits: {STILL_LEAVING}")
     return Answer(reason="Starting", sentence=f"{workload.name} has just arrived")

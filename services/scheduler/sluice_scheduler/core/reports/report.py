@@ -18,9 +18,10 @@ from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dom
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
+from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
-from sluice_scheduler.core.stored.entities import Pool, Queue, Report
+from sluice_scheduler.core.stored.entities import LostWork, Pool, Queue, Report
 
 #: So many pods, or sentences, a condition's message names.
 NAMED: Final = 3
@@ -30,10 +31,11 @@ TOLD_MAX: Final = 20
 
 def report(state: State) -> None:
     show(state)
+    _forget_old_losses(state)
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    pods = _pods_by_queue(state)
+    pods, applications = _pods_by_queue(state), _applications_by_queue(state)
     told = 0
     for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
         node = state.tree.get(queue.name)
@@ -41,7 +43,8 @@ def report(state: State) -> None:
             state.report_due = True
             break
         if node is not None:
-            told += _tell(state, queue, ReportQueue, _queue_fields(state, node, pods))
+            fields = _queue_fields(state, node, pods[node.name], applications[node.name])
+            told += _tell(state, queue, ReportQueue, fields)
     for pool in state.own_pools:
         _tell(state, pool, ReportPool, _pool_fields(state, pool))
 
@@ -85,6 +88,9 @@ def _news(
     """Where it stands now, and which conditions have turned since it last said so."""
     if isinstance(about, Queue):
         standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
+        if waiting := figures["pending_workloads"]:
+            wait = "application waits" if waiting == 1 else "applications wait"
+            standing += f", and {waiting} {wait}"
     else:
         nodes = figures["nodes"]
         standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
@@ -99,30 +105,91 @@ def _news(
 # ---- queues
 
 
-def _pods_by_queue(state: State) -> dict[str, list[Pod]]:
-    """Each queue's pods, those of the queues below it included."""
-    found: dict[str, list[Pod]] = {name: [] for name in state.tree}
-    for pod in state.pods:
-        node = state.tree.get(pod.queue)
-        for above in node.path if node else ():
+class QueuePods:
+    """The pods of a queue and those below it: how many, and those that conditions tell of."""
+
+    __slots__ = ("bypassed", "misdirected", "pending", "running")
+
+    def __init__(self) -> None:
+        self.pending = self.running = 0
+        self.bypassed: list[Pod] = []
+        self.misdirected: list[Pod] = []
+
+
+def _pods_by_queue(state: State) -> dict[str, QueuePods]:
+    """Told from what is kept of each queue: nobody looks at all pods because one has changed."""
+    found = {name: QueuePods() for name in state.tree}
+    for name, node in state.tree.items():
+        waiting, holding = state.waiting.get(name, 0), len(state.holders.get(name, ()))
+        for above in node.path if waiting or holding else ():
             if above.name in found:
-                found[above.name].append(pod)
+                found[above.name].pending += waiting
+                found[above.name].running += holding
+    for keys, kind in ((state.bypassed, "bypassed"), (state.misdirected, "misdirected")):
+        for pod in map(state.pod, sorted(keys)):
+            node_of = state.tree.get(pod.queue)
+            for above in node_of.path if node_of is not None else ():
+                if above.name in found:
+                    getattr(found[above.name], kind).append(pod)
     return found
 
 
-def _queue_fields(state: State, node: QueueNode, pods: Mapping[str, list[Pod]]) -> dict[str, Any]:
-    own = pods[node.name]
+def _applications_by_queue(state: State) -> dict[str, tuple[int, int]]:
+    """How many applications wait in a queue and those below it, and how many are admitted there."""
+    own = {name: [0, 0] for name in state.tree}
+    for workload in state.workloads:
+        counts = own.get(workload.queue)
+        if counts is not None and not workload.facts.finished and not controlled(state, workload):
+            counts[workload.admitted] += 1
+    found = {name: [0, 0] for name in state.tree}
+    for name, (waiting, admitted) in own.items():
+        for above in state.tree[name].path if waiting or admitted else ():
+            if above.name in found:
+                found[above.name][0] += waiting
+                found[above.name][1] += admitted
+    return {name: (waiting, admitted) for name, (waiting, admitted) in found.items()}
+
+
+def _forget_old_losses(state: State) -> None:
+    """What was lost more than an hour ago leaves the figures, though nothing else may happen."""
+    for lost in list(state.lost_work):
+        if lost.forget_old(state.now_ms):
+            state.lost_work.put(lost)
+            state.report_due = True
+
+
+def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:
+    """Of a queue and those below it: in all, and within the last hour."""
+    total_ms, hour_ms, nodes = 0, 0, [node]
+    while nodes:
+        at = nodes.pop()
+        nodes += at.children
+        lost = state.lost_work.get(f"{LostWork.kind}/{at.name}")
+        if lost is not None:
+            total_ms += lost.total_ms
+            hour_ms += lost.last_hour_ms(state.now_ms)
+    return total_ms, hour_ms
+
+
+def _queue_fields(
+    state: State, node: QueueNode, own: QueuePods, applications: tuple[int, int]
+) -> dict[str, Any]:
     branch = state.forest.branch(node.name)
     assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
     dominant = dominant_kind(branch.held, state.forest.whole)
+    lost_ms, lost_hour_ms = _lost_work(state, node) if len(state.lost_work) else (0, 0)
     return {
         "usage": _by_pool(branch.usage),
         "demand": demand_of(branch),
         "fair_share": deserved_by(state, branch),
         "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
         "dominant_resource": kind_name(dominant) if dominant else "",
-        "pending": sum(1 for pod in own if pod.phase == "Waiting"),
-        "running": sum(1 for pod in own if pod.holds),
+        "pending": own.pending,
+        "running": own.running,
+        "pending_workloads": applications[0],
+        "admitted_workloads": applications[1],
+        "lost_work_ms": lost_ms,
+        "lost_work_hour_ms": lost_hour_ms,
         "conditions": _queue_conditions(state, node, own),
     }
 
@@ -152,7 +219,7 @@ def kind_name(kind: Kind) -> str:
     return f"{supply}/{resource}" if supply else resource
 
 
-def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> list[Condition]:
+def _queue_conditions(state: State, node: QueueNode, own: QueuePods) -> list[Condition]:
     over = _over(state, node)
     return [
         condition(state, "Ready", good=True, problem=node.problem),
@@ -163,8 +230,8 @@ def _queue_conditions(state: State, node: QueueNode, pods: Iterable[Pod]) -> lis
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
-        condition(state, "Bypassed", good=False, problem=_bypassed(state, [p for p in pods if p.bypassed])),
-        condition(state, "Misdirected", good=False, problem=_misdirected(pods)),
+        condition(state, "Bypassed", good=False, problem=_bypassed(state, own.bypassed)),
+        condition(state, "Misdirected", good=False, problem=_misdirected(own.misdirected)),
     ]
 
 

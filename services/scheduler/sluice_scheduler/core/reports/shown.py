@@ -6,6 +6,7 @@ creation is never shown as pending: its release and one status are all that is w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
@@ -21,10 +22,11 @@ from sluice.decisions import (
 )
 
 from sluice_scheduler.core.fairness.claims import Claim
-from sluice_scheduler.core.reports.explain import STILL_LEAVING, Lines, why_short
-from sluice_scheduler.core.state.application import Application, reclaimable
+from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
+from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import Report
@@ -44,6 +46,7 @@ WAITING_TOLD_MAX: Final = 20
 Why: TypeAlias = tuple[str, str]
 NOT_WAITING: Final[Why] = ("", "")
 ENDED: Final[Why] = ("Ended", "its application has ended")
+NOT_ASKED_FOR: Final = "the others have not been created: each stands in line from its creation on"
 
 
 def show(state: State) -> None:
@@ -134,9 +137,9 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
         return
     last = state.reports.get(f"{Report.kind}/{workload.key}")
     sets = tuple(_granted(state, workload, app))
-    reason, why = _why(state, workload, app)
+    reason, why = _why(state, workload, app, sets)
     granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
-    phase = _phase(state, workload, app)
+    phase = _phase(state, workload, sets)
     kept_out_by, why_not = ENDED if workload.facts.finished else (reason, why)
     generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
     conditions = since(
@@ -190,9 +193,10 @@ def _report_job(state: State, workload: Workload) -> None:
     about, job = workload.key + JOB_REPORT, workload.job
     last = state.reports.get(f"{Report.kind}/{about}")
     pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    sets = _granted(state, workload, state.applications[workload.place])
     figures: dict[str, Any] = {
         "generation": workload.facts.generation,
-        "phase": _phase(state, workload, state.applications[workload.place]),
+        "phase": _phase(state, workload, sets),
         "active": len(pods),
         "running": sum(1 for pod in pods if pod.facts.phase == "Running"),
         "succeeded": len(job.done),
@@ -222,7 +226,8 @@ def _report_job(state: State, workload: Workload) -> None:
 
 
 def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
-    """Pods beyond those that it spoke of are growth: it asks for as many as there are."""
+    """Pods beyond those that it spoke of are growth: it asks for as many as there are. What is reserved was
+    granted, whether or not its pods have come."""
     facts = workload.facts
     asked = {each.name: each.count - reclaimable(workload, each) for each in facts.pod_sets}
     names = [*asked, *sorted(name for name, book in app.books.items() if name not in asked and book.counts)]
@@ -234,7 +239,7 @@ def _granted(state: State, workload: Workload, app: Application) -> list[Granted
             GrantedPods(
                 name=name,
                 desired=0 if facts.finished else max(asked.get(name, 0), there),
-                admitted=len(book.holding),
+                admitted=len(book.holding) + book.reserved,
                 running=sum(1 for key in book.holding if state.pod(key).facts.phase == "Running"),
                 taken=workload.taken.get(name, 0),
             )
@@ -272,7 +277,7 @@ def _claim_of(state: State, workload: Workload, app: Application) -> Claim | Non
     return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
 
 
-def _why(state: State, workload: Workload, app: Application) -> Why:
+def _why(state: State, workload: Workload, app: Application, sets: Sequence[GrantedPods]) -> Why:
     """Why it waits, or some of its pods do."""
     waiting = _waiting(app)
     if workload.facts.finished:
@@ -281,7 +286,10 @@ def _why(state: State, workload: Workload, app: Application) -> Why:
         return "Problem", workload.problem
     if app.silent and waiting:
         return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
-    return _why_in_line(state, workload, app, waiting) or _why_out_of_line(state, workload, waiting)
+    in_line = _why_in_line(state, workload, app, waiting)
+    if in_line is not None:
+        return in_line[0], in_line[1] + had_its_turn(workload)
+    return _why_out_of_line(state, workload, waiting, sets)
 
 
 def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
@@ -294,19 +302,29 @@ def _why_in_line(state: State, workload: Workload, app: Application, waiting: li
     return None
 
 
-def _why_out_of_line(state: State, workload: Workload, waiting: list[str]) -> Why:
+def _why_out_of_line(
+    state: State, workload: Workload, waiting: list[str], sets: Sequence[GrantedPods]
+) -> Why:
     if not workload.admitted and workload.seq in state.evicting:
         return "Leaving", STILL_LEAVING
+    if workload.no_show and (workload.retry_ms or workload.admitted):
+        return NO_SHOW, workload.no_show
     if workload.retry_ms:
         return "Retry", "its release could not be written: it is tried again"
-    return NOT_WAITING if workload.admitted and not waiting else ("NextPass", "it is about to be decided")
+    if not workload.admitted or waiting:
+        return "NextPass", "it is about to be decided"
+    return ("NotAskedFor", NOT_ASKED_FOR) if _is_short(sets) else NOT_WAITING
 
 
-def _phase(state: State, workload: Workload, app: Application) -> WorkloadPhase:
+def _is_short(sets: Iterable[GrantedPods]) -> bool:
+    return any(each.admitted < each.desired for each in sets)
+
+
+def _phase(state: State, workload: Workload, sets: Iterable[GrantedPods]) -> WorkloadPhase:
     if workload.facts.finished:
         return "Failed" if workload.facts.failed else "Finished"
     if any(pod.evicting and pod.holds for pod in state.kinship.pods_below(state, workload)):
         return "Reclaiming"
     if not workload.admitted:
         return "Pending"
-    return "Growing" if any(book.waiting for book in app.books.values()) else "Running"
+    return "Growing" if _is_short(sets) else "Running"

@@ -16,8 +16,15 @@ from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part, part_of
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part_of
+from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.minima import (
+    is_within,
+    minimum_of,
+    missing_of,
+    parts_of,
+)
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
 from sluice_scheduler.core.state.units import Entry, entry_of
@@ -26,29 +33,6 @@ from sluice_scheduler.core.stored.entities import Promise
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
-
-
-class PodSetBook:
-    """The pods of one pod set, and what is reserved for missing ones."""
-
-    __slots__ = ("cost", "edge", "fresh", "holding", "order", "queue", "reserved", "units", "waiting")
-
-    def __init__(self) -> None:
-        self.holding: set[str] = set()  # keys; evicted pods are out of it
-        #: The same, the oldest first: beyond the minimum they are growth.
-        self.order: list[tuple[int, int, str, str]] = []
-        self.fresh: list[tuple[int, int, str, str]] = []  # of those, who came since units were last kept
-        self.edge: tuple[int, int, str, str] | None = None  # the first of those that are growth
-        self.units: dict[str, tuple[str, Entry]] = {}  # a pod's key → where it stands as a unit
-        self.waiting: set[str] = set()
-        self.reserved = 0  # pods
-        self.queue = ""
-        self.cost: Cost = ()  # of one pod
-
-    @property
-    def counts(self) -> bool:
-        """Whether there is any pod of it."""
-        return bool(self.holding or self.waiting)
 
 
 class Application:
@@ -115,6 +99,13 @@ class Application:
     def silent(self) -> bool:
         """Whether an executor failed that no driver has replaced yet: there may be none to use another."""
         return self.workload is not None and self.workload.failed_ms > 0
+
+    @property
+    def waits_for_queue(self) -> bool:
+        """Whether it may stand in a line once its queue is there."""
+        return not self.admitted and (
+            self.workload is not None or any(b.waiting for b in self.books.values())
+        )
 
     def settle(self, state: State) -> None:
         self._hear_group(state)
@@ -370,55 +361,6 @@ def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
 
 def _asks_the_same(one: Claim, other: Claim) -> bool:
     return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
-
-
-def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
-    """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
-    minimum = workload.minima.get(pod_set.name, min(pod_set.min_count, pod_set.count))
-    return max(0, minimum - reclaimable(workload, pod_set))
-
-
-def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
-    """For how many pods that are not there something is reserved: the rest of the minimum, or the pods that
-    failed and will be replaced."""
-    kept = 0
-    if pod_set.completions is not None or not succeeded_of(workload, pod_set):
-        unfilled = pod_set.count - reclaimable(workload, pod_set) - holding
-        kept = min(workload.kept.get(pod_set.name, 0), unfilled)
-    granted = workload.granted.get(pod_set.name, 0)
-    return max(min(minimum_of(workload, pod_set), granted) - holding, kept)
-
-
-def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
-    """A pod takes the place of one that failed, if any has."""
-    if left := workload.kept.get(pod_set, 0):
-        workload.kept = {**workload.kept, pod_set: left - 1}
-        state.workloads.put(workload)
-
-
-def is_within(pod: Pod, size: Resources) -> bool:
-    return all(amount <= size.get(resource, 0) for resource, amount in pod.facts.requests.items())
-
-
-def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
-    """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
-    succeeded = succeeded_of(workload, pod_set)
-    completions = pod_set.count if pod_set.completions is None else pod_set.completions
-    return pod_set.count - max(0, min(pod_set.count, completions - succeeded))
-
-
-def succeeded_of(workload: Workload, pod_set: PodSetFacts) -> int:
-    """Its own count may be late, and ours begins with a ledger."""
-    return max(pod_set.succeeded, workload.succeeded.get(pod_set.name, 0))
-
-
-def parts_of(workload: Workload) -> tuple[Part, ...]:
-    """What a workload's gang claim asks for."""
-    return tuple(
-        part(workload.cluster, minimum, pod_set.requests, pod_set.node_selector)
-        for pod_set in workload.facts.pod_sets
-        if (minimum := minimum_of(workload, pod_set))
-    )
 
 
 def _gang(

@@ -67,8 +67,11 @@ def holding_of(state: State, workload: Workload) -> list[Pod]:
     return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]
 
 
-def pods_in(state: State, namespace: Namespace) -> list[Pod]:
+def any_names_queue(state: State, namespace: Namespace) -> bool:
+    """Whether any account of a namespace names a queue itself."""
     where = (namespace.cluster, namespace.name)
-    return sorted(
-        (pod for pod in state.pods if (pod.cluster, pod.namespace) == where), key=lambda pod: pod.key
+    accounts: tuple[Workload | Pod, ...] = (
+        *state.workloads.in_namespace(*where),
+        *state.pods.in_namespace(*where),
     )
+    return any(account.facts.queue for account in accounts)

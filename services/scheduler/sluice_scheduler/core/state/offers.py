@@ -18,6 +18,8 @@ def offer(state: State, pod: Pod) -> None:
     key, facts = pod.key, pod.facts
     if key in state.forest.claims or key in state.retries or pod.queue not in state.forest.leaves:
         return
+    if state.is_aside(key):
+        return
     if len(state.promises) and state.promise_for(key) is not None:
         return
     workload = None

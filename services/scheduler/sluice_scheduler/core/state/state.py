@@ -6,50 +6,48 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from sluice.decisions import Admit, Decision
+from sluice.decisions import Admit
 from sluice.events import CellConfig
-from sluice.values import answering_cell
 
-from sluice_scheduler.core.fairness.claims import Cost, Kind, pod_cost
+from sluice_scheduler.core.fairness.claims import Spot, pod_cost
+from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.tree import QueueNode, build_tree, cell_problem
+from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
 from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import application_by_claim
+from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
-    Cell,
-    Cluster,
     Deserved,
     Entity,
     Namespace,
     Pool,
     Promise,
+    Queue,
 )
-from sluice_scheduler.core.stored.tables import Tables
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 9
 
-D = TypeVar("D", bound=Decision)
 
-
-class State(Tables):
+class State(CellTables):
     def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
         super().__init__(entities)
         self.policies = policies
-        self.decided: list[Decision] = []
+        #: Whether statuses are told. Nothing is decided by them.
+        self.tells = True
         #: Something happened since the last pass that a pass could act upon.
         self.pass_due = True
         #: Something that a status shows may have changed.
@@ -66,105 +64,18 @@ class State(Tables):
         self.namespace_by_name = {}
         self.workload_by_title = {}
 
-    # ---- the cell
-
-    @property
-    def cell(self) -> Cell:
-        cell = self.cells.get(Cell.kind)
-        assert cell is not None, "no event is read before REBUILD"
-        return cell
-
-    @property
-    def begun(self) -> bool:
-        return self.cells.get(Cell.kind) is not None
-
-    @property
-    def config(self) -> CellConfig:
-        return self.cell.config
-
-    @property
-    def now_ms(self) -> int:
-        return self.cell.time_ms
-
-    @property
-    def home(self) -> str:
-        """The cluster whose Queues and ResourcePools rule the cell."""
-        return self.config.clusters[0]
-
-    @property
-    def own_pools(self) -> list[Pool]:
-        """The cell's ResourcePools, by name."""
-        if not self.begun:
-            return []
-        pools = (pool for pool in self.pools if pool.cluster == self.home)
-        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
-        return sorted(ours, key=lambda pool: pool.name)
-
-    def problem_of(self, pool: Pool) -> str:
-        """Why a ResourcePool can't be used."""
-        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
-
     def configure(self, config: CellConfig) -> None:
         cell = self.cell
+        for aside in [each for each in self.asides if each.core_version != config.core_version]:
+            self.asides.drop(aside.key)
         cell.config = config
         self.cells.put(cell)
         self.derive()
 
-    def new_grounds(self) -> None:
-        """Capacity was added or a queue edited: who lost pods may push others out again."""
-        cell = self.cell
-        cell.grounds += 1
-        self.cells.put(cell)
-
-    def advance_time(self, time_ms: int) -> None:
-        """A cell's time is the largest seen."""
-        cell = self.cell
-        cell.time_ms = max(time_ms, cell.time_ms)
-        self.cells.put(cell)
-
-    def leave_unfinished(self, what: str) -> None:
-        """Say what the last pass has left to the next records."""
-        cell = self.cell
-        if cell.unfinished != what:
-            cell.unfinished = what
-            self.cells.put(cell)
-
-    def is_live(self, cluster: str) -> bool:
-        found = self.clusters.get(f"{Cluster.kind}/{cluster}")
-        return found is not None and found.live
-
-    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
-        """The only way to have an effect on the world: the next decision in the cell's order."""
-        cell = self.cell
-        decision = make(
-            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
-        )
-        cell.next_seq += 1
-        self.changes[Cell.kind] = cell
-        self.decided.append(decision)
-        return decision
-
-    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
-        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
-        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
-        return self.decide(make, cluster=account.cluster, **named)
-
-    def take_decisions(self) -> list[Decision]:
-        decided, self.decided = self.decided, []
-        return decided
-
     # ---- what stands under a key or name
-
-    def pod(self, key: str) -> Pod:
-        found = self.pods.get(key)
-        assert found is not None, f"{key} is in a book or line, but has no account"
-        return found
 
     def namespace_of(self, cluster: str, name: str) -> Namespace | None:
         return self.namespace_by_name.get((cluster, name))
-
-    def promise_for(self, claim: str) -> Promise | None:
-        return self.promises.get(f"{Promise.kind}/{claim}")
 
     def application_of_claim(self, claim: str) -> Application:
         app = application_by_claim(self, claim)
@@ -172,7 +83,6 @@ class State(Tables):
         return app
 
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
-
     @contextmanager
     def changing(self, pod: Pod) -> Iterator[None]:
         """Change an account: it leaves books and lines as it was, and enters them as it is."""
@@ -204,6 +114,7 @@ class State(Tables):
             if pod.retry_ms:
                 self.retries[key] = pod.retry_ms
         elif pod.phase == "Waiting":
+            self.waiting[pod.queue] += 1
             self._await(pod, app)
 
     def _await(self, pod: Pod, app: Application | None) -> None:
@@ -236,6 +147,7 @@ class State(Tables):
                 if app is None and not pod.evicting:
                     self.units_of(pod.queue).remove(entry_of(pod, pod.facts.priority), growth=True)
         else:
+            self.waiting[pod.queue] -= pod.phase == "Waiting"
             self.forest.leave(key)
             self.misdirected.discard(key)
             if len(self.promises):
@@ -247,7 +159,7 @@ class State(Tables):
         if not leaving:
             del self.evicting[pod.evicting]
 
-    def assume(self, pod: Pod, decision: Admit, cost: Cost | None = None) -> None:
+    def assume(self, pod: Pod, decision: Admit, spot: Spot | None = None) -> None:
         """Count a waiting pod as admitted from this moment on, as was decided.
 
         The same as `changing` it, without what can't concern a pod that belongs to no application: this is
@@ -258,16 +170,20 @@ class State(Tables):
                 self._admit(pod, decision)
             return
         self._admit(pod, decision)
+        self.waiting[pod.queue] -= 1
         key = self.pods.put(pod)
         self.report_due = self.pass_due = True
-        self.forest.leave(key)
         if self.retries:
             self.retries.pop(key, None)
         if len(self.promises):
             break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
-        self.forest.charge(pod.queue, cost or pod_cost(pod), 1)
+        if spot is not None:
+            self.forest.admit(key, spot)
+        else:
+            self.forest.leave(key)
+            self.forest.charge(pod.queue, pod_cost(pod), 1)
         self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
 
     @staticmethod
@@ -338,12 +254,20 @@ class State(Tables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
-        app.settle(self)
+        if self.is_aside(app.claim_key):
+            return
+        self.report_due = True
+        self.forest.version += 1  # its units may be others now
+        with self.work_on(app.claim_key):
+            app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
         if app.workload is not None:
             self.untold[app.workload.key] = None
+            self.unmeasured[key] = app
+            if app.workload.facts.job is not None:
+                self.jobs[key] = app
         if app.free:
             self.free[key] = app
 
@@ -351,8 +275,14 @@ class State(Tables):
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
-        self.places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        self.places = self._find_places()
         self.tree: dict[str, QueueNode] = {}
+        #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
+        self.bound: dict[str, tuple[str, str]] = {}
+        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
+        #: Kinds of rules that have changed and were not followed yet.
+        self.edited: set[str] = {Queue.kind, Pool.kind}
+        self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
         self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
         self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
         self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
@@ -369,12 +299,14 @@ class State(Tables):
         self.making: dict[int, str] = {  # the decision to make a pod → the job's key
             seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
         }
-        self.resting: dict[str, int] = {}  # jobs that make no pod until some time
+        #: Jobs that make no pod until some time.
+        self.resting: dict[str, int] = {w.key: w.job.resume_ms for w in self.workloads if w.job.resume_ms}
         #: Those of which their status alone says whether they are admitted.
         self.promptly: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         #: Promises by what they are promised, each in its order.
         self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
+        self.waiting: Counter[str] = Counter()  # pods behind their gates, by queue
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.applications: dict[tuple[str, str, str], Application] = {}
@@ -382,20 +314,21 @@ class State(Tables):
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
         self.due: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
+        self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
+        #: Applications whose reservation may have changed, and when those are given up that nobody comes for.
+        self.unmeasured: dict[tuple[str, str, str], Application] = {}
+        self.starting: dict[tuple[str, str, str], int] = {}
         self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
         self.pauses: dict[str, int] = {}  # the same of workloads
+        #: When a search for victims last found none: it is not repeated before something relevant has changed.
+        self.barren: Barren | None = None
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
-        queues = (queue for queue in self.queues if queue.cluster == self.home)
-        self.tree = build_tree(queues, self.config.cell, self.config.all_cells)
+        self.tree = self._build_tree()
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
-        for node in self.nodes:
-            self.places.add(node)
-        for held in self.unmanaged:
-            self.places.hold(held, 1)
         for promise in sorted(self.promises, key=lambda promise: promise.seq):
             enter_promise(self, promise)
         for workload in self.workloads:
@@ -408,6 +341,50 @@ class State(Tables):
             self.enter(pod)
         self.settle_applications()
         self.recall_deserved()
+        self._keep_rooms()
+
+    def change_queues(self) -> None:
+        """Queues were edited: the branches take their new shape, and keep what they hold."""
+        tree = self._build_tree()
+        came = tree.keys() - self.forest.leaves.keys()
+        queues_held = {promise.queue for promise in self.promises} | {
+            book.queue for app in self.applications.values() for book in app.books.values() if book.reserved
+        }
+        if any(self.holders.get(name) or name in queues_held for name in came):
+            self.derive()  # what they hold was nobody's until now
+            return
+        self.tree = tree
+        self.forest.grow(tree, self.policies)
+        self.recall_deserved()
+        self._keep_rooms()
+        for app in self.applications.values():
+            if app.waits_for_queue:
+                self.unsettled[app.key] = app
+        self.pass_due = self.report_due = self.past_due = True
+
+    def change_pools(self) -> None:
+        """Pools were edited: nodes may belong to others now, and pods to other supplies."""
+        before, self.places = self.places, self._find_places()
+        named = before.supplies.keys() | {pod.pool for pod in self.pods if pod.holds}
+        if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
+            self.derive()
+            return
+        self.forest.pools_changed(self.places)
+        self.pass_due = self.report_due = self.past_due = True
+
+    def _find_places(self) -> Places:
+        places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        for node in self.nodes:
+            places.add(node)
+        for held in self.unmanaged:
+            places.hold(held, 1)
+        return places
+
+    def _build_tree(self) -> dict[str, QueueNode]:
+        queues = (queue for queue in self.queues if queue.cluster == self.home)
+        return build_tree(queues, self.config.cell, self.config.all_cells)
+
+    def _keep_rooms(self) -> None:
         self.forest.settle()
         for turn in self.turns:
             keep_room(self, turn)
@@ -416,18 +393,5 @@ class State(Tables):
         """Tell the branches what they deserve, as it was worked out last."""
         known = self.deserved.get(Deserved.kind)
         amounts = known.amounts if known is not None else {}
-        names = {branch: deserved_name(branch) for branch in self.forest.all_branches()}
-        self.forest.set_deserved({branch: _by_kind(amounts.get(name, {})) for branch, name in names.items()})
-
-
-def _by_kind(amounts: Mapping[str, int]) -> dict[Kind, int]:
-    found: dict[Kind, int] = {}
-    for name, amount in amounts.items():
-        supply, _, resource = name.partition("/")
-        found[(supply, resource)] = amount
-    return found
-
-
-def deserved_name(branch: Any) -> str:
-    """Under which what a branch deserves is stored."""
-    return f"{branch.name}/" if branch.is_implicit else str(branch.name)
+        branches = self.forest.all_branches()
+        self.forest.set_deserved({each: by_kind(amounts.get(stored_name(each), {})) for each in branches})

@@ -30,24 +30,24 @@ Entry: TypeAlias = tuple[int, int, int, str]
 class Units:
     """What one queue's pods can be taken back as."""
 
-    __slots__ = ("_none_before_ms", "gangs", "growth")
+    __slots__ = ("gangs", "growth", "none_before_ms")
 
     def __init__(self) -> None:
         self.growth: list[Entry] = []
         self.gangs: list[Entry] = []
-        self._none_before_ms = 0  # no unit was admitted earlier
+        self.none_before_ms = 0  # no unit was admitted earlier
 
     def any_from(self, time_ms: int) -> bool:
         """Whether any unit was admitted then or earlier. What comes later is younger, so a bound stays one."""
-        if time_ms < self._none_before_ms:
+        if time_ms < self.none_before_ms:
             return False
         if any(entry[1] <= time_ms for entry in chain(self.growth, self.gangs)):
             return True
-        self._none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
+        self.none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
         return False
 
     def add(self, entry: Entry, *, growth: bool) -> None:
-        self._none_before_ms = min(self._none_before_ms, entry[1])
+        self.none_before_ms = min(self.none_before_ms, entry[1])
         insort(self.growth if growth else self.gangs, entry)
 
     def remove(self, entry: Entry, *, growth: bool) -> None:
@@ -79,11 +79,12 @@ class Unit:
         """Whether a pod of it could not be evicted just now."""
         return any(pod.retry_ms for pod in self.pods)
 
-    def is_ripe(self, now_ms: int) -> bool:
-        """Whether all its pods have run for as long as their queue wants."""
+    @property
+    def ripe_ms(self) -> int:
+        """When all its pods have run for as long as their queue wants."""
         queue = self.leaf.queue
         minimum_ms = queue.facts.minimum_run_ms if queue else 0
-        return not minimum_ms or all(now_ms - pod.admitted_ms >= minimum_ms for pod in self.pods)
+        return max((pod.admitted_ms for pod in self.pods), default=0) + minimum_ms if minimum_ms else 0
 
     def work_ms(self, now_ms: int) -> int:
         """The running time of its pods that is lost if they go now."""
@@ -116,7 +117,10 @@ def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
 def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
     seen: set[str] = set()  # pods of replicas that had their turn
     for entry in entries:
-        unit = _unit(state, leaf, entry[3])
+        if state.is_aside(entry[3]):
+            continue
+        with state.work_on(entry[3]):
+            unit = _unit(state, leaf, entry[3])
         if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
             continue
         if len(unit.pods) > 1 and unit.growth:

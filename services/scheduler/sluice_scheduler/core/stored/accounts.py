@@ -105,6 +105,11 @@ class Workload(TrackedObject):
     #: tenure has passed.
     barred: int = -1
     barred_ms: int = 0
+    #: For so many pods something was reserved at the last tick, and since when it has been as many.
+    unclaimed: int = 0
+    unclaimed_ms: int = 0
+    no_shows: int = 0  # starts in a row of which no pod came
+    no_show: str = ""  # that nobody came for what it was granted, until somebody comes
 
     @property
     def title(self) -> str:

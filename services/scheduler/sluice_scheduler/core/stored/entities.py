@@ -95,6 +95,21 @@ class History(Entity):
 
 
 @dataclass(slots=True, kw_only=True)
+class Aside(Entity):
+    """Something that is not worked on, for that raised an exception; it comes back with another core."""
+
+    kind: ClassVar[str] = "aside"
+    what: str  # the key of a pod, an application or a queue; or a record
+    reason: str
+    core_version: int
+    since_ms: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.what}"
+
+
+@dataclass(slots=True, kw_only=True)
 class Deserved(Entity):
     """What each branch deserves, as it was worked out last: decisions go by it until the next time."""
 
@@ -141,6 +156,14 @@ class LostWork(Entity):
         self.recent = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
         self.recent[str(minute)] = self.recent.get(str(minute), 0) + work_ms
         self.total_ms += work_ms
+
+    def forget_old(self, now_ms: int) -> bool:
+        """Leave out what is older than an hour; whether anything was."""
+        minute = now_ms // 60_000
+        kept = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
+        is_less = len(kept) < len(self.recent)
+        self.recent = kept
+        return is_less
 
     def last_hour_ms(self, now_ms: int) -> int:
         minute = now_ms // 60_000

@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
+    Aside,
     Cell,
     Cluster,
     Deserved,
@@ -22,6 +23,7 @@ from sluice_scheduler.core.stored.entities import (
     Queue,
     Report,
     Tombstone,
+    TrackedObject,
     Turn,
     Unmanaged,
 )
@@ -43,6 +45,7 @@ ENTITY_TYPES: Final[tuple[type[Entity], ...]] = (
     Deserved,
     Turn,
     LostWork,
+    Aside,
     Workload,
     Pod,
 )
@@ -51,11 +54,12 @@ E = TypeVar("E", bound=Entity)
 
 
 class Table(Generic[E]):
-    """Entities of one kind by key; knows which changed."""
+    """Entities of one kind by key; knows which changed, and which are in a namespace."""
 
     def __init__(self, changes: dict[str, Entity | None]) -> None:
         self._rows: dict[str, E] = {}
         self._changes = changes
+        self._in_namespace: dict[tuple[str, str], dict[str, E]] = {}
 
     def __iter__(self) -> Iterator[E]:
         return iter(self._rows.values())
@@ -72,18 +76,30 @@ class Table(Generic[E]):
     def put(self, entity: E) -> str:
         """Add an entity, or say that one has changed; its key."""
         key = entity.key
-        self._rows[key] = entity
+        if self._rows.get(key) is not entity:
+            self.restore(entity)
         self._changes[key] = entity
         return key
 
     def drop(self, key: str) -> None:
-        del self._rows[key]
+        entity = self._rows.pop(key)
         self._changes[key] = None
+        if isinstance(entity, TrackedObject) and entity.namespace:
+            there = self._in_namespace[(entity.cluster, entity.namespace)]
+            del there[key]
+            if not there:
+                del self._in_namespace[(entity.cluster, entity.namespace)]
+
+    def in_namespace(self, cluster: str, namespace: str) -> list[E]:
+        """In order of their keys."""
+        there = self._in_namespace.get((cluster, namespace), {})
+        return [entity for _, entity in sorted(there.items())]
 
     def clear(self) -> None:
         for key in self._rows:
             self._changes[key] = None
         self._rows.clear()
+        self._in_namespace.clear()
 
     def discard(self, key: str) -> None:
         if key in self._rows:
@@ -91,7 +107,10 @@ class Table(Generic[E]):
 
     def restore(self, entity: E) -> None:
         """Put back what was committed before."""
-        self._rows[entity.key] = entity
+        key = entity.key
+        self._rows[key] = entity
+        if isinstance(entity, TrackedObject) and entity.namespace:
+            self._in_namespace.setdefault((entity.cluster, entity.namespace), {})[key] = entity
 
 
 class Tables:
@@ -113,6 +132,7 @@ class Tables:
         self.promises: Table[Promise] = self._tables[Promise.kind]
         self.histories: Table[History] = self._tables[History.kind]
         self.deserved: Table[Deserved] = self._tables[Deserved.kind]
+        self.asides: Table[Aside] = self._tables[Aside.kind]
         self.turns: Table[Turn] = self._tables[Turn.kind]
         self.lost_work: Table[LostWork] = self._tables[LostWork.kind]
         self.drains: Table[Drain] = self._tables[Drain.kind]

@@ -1,0 +1,156 @@
+"""Start deadlines: what an application was granted and none of its pods has come for goes to others.
+
+What is reserved is measured with each tick. As long as it changes, or a pod comes, nothing is given up.
+When it has stood still for the deadline, there are two cases.
+
+* No pod of the application is there: the whole application goes back to its queue, and behind all who wait
+  there, because they have waited while it kept room that it did not use. It pauses as long as the deadline, and
+  twice as long after each start in a row that nobody came for. So an application without an operator holds room
+  for half of the time at first, and for less and less later on. The pause ends when a pod of it comes.
+* Some pods are there: they keep what they have. The rest is reserved no longer; those that come later stand in
+  line as growth does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice.applications import BY_HAND, QUEUE_JOB, WITHOUT_OPERATOR
+
+from sluice_scheduler.core.applications.evict import evict
+from sluice_scheduler.core.applications.release import shows_the_present
+from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.minima import minimum_of
+from sluice_scheduler.core.state.offers import pause
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.units import whole_of
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import Cluster
+
+#: An application pauses no longer than this, or than the deadline if that is longer.
+PAUSE_MAX_MS: Final = 30 * 60_000
+#: So many applications are judged with one tick; the others with the next ones.
+JUDGED_MAX: Final = 100
+#: Whom to look for where no operator makes an application's pods.
+_MAKERS: Final = {
+    BY_HAND: "is what makes its pods running?",
+    QUEUE_JOB: "is Sluice's actuator running?",
+    WITHOUT_OPERATOR: "does its driver still run?",
+    "Job": "is the Job controller running?",
+}
+
+
+def judge_starts(state: State) -> None:
+    """With a tick: see who has come since the last one, and give up what nobody has come for in time."""
+    measured, state.unmeasured = state.unmeasured, {}
+    for app in measured.values():
+        if app.workload is not None:
+            _measure(state, app, app.workload)
+    late = sorted(key for key, due_ms in state.starting.items() if due_ms <= state.now_ms)
+    for key in late[:JUDGED_MAX]:
+        found = state.applications.get(key)
+        workload = found.workload if found is not None else None
+        if found is None or workload is None:
+            del state.starting[key]
+        elif _due_ms(state, workload) > state.now_ms:
+            state.starting[key] = _due_ms(state, workload)
+        elif not _is_blind(state, workload):
+            del state.starting[key]
+            _give_up(state, found, workload)
+
+
+def measure_anew(state: State) -> None:
+    """Queues were edited: other deadlines may hold."""
+    for app in state.applications.values():
+        if app.workload is not None and app.workload.unclaimed:
+            state.unmeasured[app.key] = app
+
+
+def somebody_came(state: State, workload: Workload) -> None:
+    """A pod of it is there, or may only come from now on: the deadline begins anew."""
+    workload.unclaimed_ms = state.now_ms
+    state.workloads.put(workload)
+    state.touch(workload)
+
+
+def _measure(state: State, app: Application, workload: Workload) -> None:
+    reserved = sum(book.reserved for book in app.books.values())
+    if reserved != workload.unclaimed:
+        workload.unclaimed, workload.unclaimed_ms = reserved, state.now_ms
+        state.workloads.put(workload)
+    if workload.no_show and _is_back(app, workload):
+        workload.no_show, workload.no_shows = "", 0
+        state.workloads.put(workload)
+        state.touch(workload)
+        if not workload.admitted and workload.retry_ms:
+            pause(state, workload, state.now_ms)
+    if reserved and _deadline_ms(state, workload):
+        state.starting[app.key] = _due_ms(state, workload)
+    else:
+        state.starting.pop(app.key, None)
+
+
+def _is_back(app: Application, workload: Workload) -> bool:
+    """Whether pods have come of one that nobody came for, or all that were missing."""
+    if any(book.waiting for book in app.books.values()):
+        return True
+    sets = workload.facts.pod_sets
+    there = {each.name: len(app.book(each.name).holding) for each in sets}
+    return any(there.values()) and all(
+        there[each.name] + app.book(each.name).reserved >= minimum_of(workload, each) for each in sets
+    )
+
+
+def _deadline_ms(state: State, workload: Workload) -> int:
+    node = state.tree.get(workload.queue)
+    own = node.facts.start_deadline_ms if node is not None else None
+    return state.config.start_deadline_ms if own is None else own
+
+
+def _due_ms(state: State, workload: Workload) -> int:
+    return workload.unclaimed_ms + _deadline_ms(state, workload)
+
+
+def _is_blind(state: State, workload: Workload) -> bool:
+    """Whether its pods may be there without our knowing, or are held up by ourselves."""
+    cluster = state.clusters.get(f"{Cluster.kind}/{workload.cluster}")
+    if cluster is None or not cluster.live or cluster.open_syncs or workload.job.resume_ms:
+        return True
+    return any(book.waiting for book in state.applications[workload.place].books.values())
+
+
+def _give_up(state: State, app: Application, workload: Workload) -> None:
+    leaf = state.forest.leaves.get(workload.queue)
+    missing = {name: book.reserved for name, book in app.books.items() if book.reserved}
+    if leaf is None or not missing:
+        return
+    deadline_ms = _deadline_ms(state, workload)
+    if any(book.holding for book in app.books.values()):
+        some = ", ".join(f"{count} {name}".rstrip() for name, count in sorted(missing.items()))
+        workload.no_show = _sentence(workload, f"no pod for {some} of", deadline_ms)
+        workload.granted = {n: min(g, len(app.book(n).holding)) for n, g in workload.granted.items()}
+        workload.kept = {}
+        state.workloads.put(workload)
+        state.touch(workload)
+        return
+    workload.no_show = _sentence(workload, "no pod of", deadline_ms)
+    workload.no_shows += 1
+    workload.requeued_ms = state.now_ms
+    evict(state, whole_of(state, leaf, app), reason="StartDeadline", sentence=workload.no_show)
+    longer = deadline_ms << min(workload.no_shows - 1, 20)
+    pause(state, workload, state.now_ms + max(deadline_ms, min(longer, PAUSE_MAX_MS)))
+
+
+def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:
+    """Who did not come, and who may not have done his part."""
+    kind = workload.facts.kind
+    came = f"{who} {kind} {workload.name} came within {_span(deadline_ms)}"
+    released = workload.facts.released and shows_the_present(workload)
+    if workload.seq and not released and kind != WITHOUT_OPERATOR:
+        return f"{came}, and it does not show that it was released: is Sluice's actuator running?"
+    return f"{came}: {_MAKERS.get(kind, 'is its operator running?')}"
+
+
+def _span(duration_ms: int) -> str:
+    minutes, seconds = divmod(duration_ms // 1000, 60)
+    return f"{minutes}m" * bool(minutes) + f"{seconds}s" * bool(seconds or not minutes)

@@ -1,0 +1,220 @@
+"""What all branches hold, under which bounds, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, passed_on, summed, tightest
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import (
+    Claim,
+    Cost,
+    Dim,
+    Group,
+    Kind,
+    KindCost,
+    KindOf,
+    Part,
+    Shape,
+    group_of,
+)
+from sluice_scheduler.core.fairness.deserved import Deserving
+from sluice_scheduler.core.fairness.places import Places, Selected
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.rooms import Bound, Room
+
+
+class Ground:
+    """Sums and rooms; nothing of whose turn it is."""
+
+    def __init__(
+        self,
+        policies: Mapping[str, Policy],
+        default: str,
+        *,
+        places: Places,
+        is_live: Callable[[str], bool],
+    ) -> None:
+        self._places = places
+        self._is_live = is_live
+        self.capacity: dict[Dim, int] = {}
+        self.whole: dict[Kind, int] = {}  # capacity by kind
+        self.kind_of = KindOf()
+        self.kind_of.set_supplies(places.supplies)
+        self.shapes: dict[tuple[Part, ...], Shape] = {}
+        self._by_selector: dict[Selected, dict[Shape, None]] = {}
+        self._numbers = 0
+        self.claims: dict[str, Claim] = {}
+        #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
+        self.pressure: dict[Dim, int] = {}
+        self._kept: tuple[str, Cost] | None = None
+        #: Rises with whatever may let a search for victims end otherwise than the last one.
+        self.version = 0
+        self._awake: dict[Shape, None] = {}
+        self._dirty: dict[Branch, None] = {}
+        self._risen: dict[Room, None] = {}
+        self._overfull: dict[Room, None] = {}
+        self._stale = self._reshaped = True
+        self.root = Branch(None, None, is_leaf=False, policy=policies[default])
+        #: Top down, the root left out.
+        self.inner: list[Branch] = []
+        self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
+        self.deserving = Deserving(self.root, self.whole)
+
+    def branch(self, name: str) -> Branch | None:
+        """The branch of a queue and all below it."""
+        leaf = self.leaves.get(name)
+        return leaf.parent if leaf is not None and leaf.is_implicit else leaf
+
+    def all_branches(self) -> Iterator[Branch]:
+        """Without the root."""
+        yield from self.inner
+        yield from self.leaves.values()
+
+    def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
+        """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
+        leaf = self.leaves.get(queue, self.root)
+        if leaving:
+            self._charge_leaving(leaf, cost, sign)
+        else:
+            kinds = self.kind_of.cost(cost)
+            self._charge(leaf, cost, kinds, sign)
+            if leaf is not self.root and kinds:
+                self._want(leaf, *group_of(kinds), sign)
+        self._dirty[leaf] = None
+
+    def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
+        self.version += 1
+        for branch in leaf.path:
+            usage, rooms_of = branch.usage, branch.rooms_of
+            for dim, amount in cost:
+                change = sign * amount
+                total = usage.get(dim, 0) + change
+                if total:
+                    usage[dim] = total
+                else:
+                    del usage[dim]
+                for room in rooms_of.get(dim, ()):
+                    room.left -= change
+                    if change < 0:
+                        self._risen[room] = None
+                    elif room.left < 0:
+                        self._overfull[room] = None
+            held = branch.held
+            for kind, amount in kinds:
+                total = held.get(kind, 0) + sign * amount
+                if total:
+                    held[kind] = total
+                else:
+                    del held[kind]
+
+    def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
+        self.version += 1
+        for branch in leaf.path:
+            for dim, amount in cost:
+                total = branch.leaving.get(dim, 0) + sign * amount
+                if total:
+                    branch.leaving[dim] = total
+                else:
+                    del branch.leaving[dim]
+                for room in branch.rooms_of.get(dim, ()):
+                    self._remeasure(room)
+
+    def _remeasure(self, room: Room) -> None:
+        before, room.left = room.left, room.measure()
+        if room.left > before:
+            self._risen[room] = None
+        elif room.left < 0:
+            self._overfull[room] = None
+
+    def keep_for(self, queue: str, cost: Cost) -> None:
+        """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less."""
+        self.keep_nothing()
+        self.version += 1
+        self._kept = (queue, cost)
+        for room, need in self.rooms_for(self.leaves[queue], cost):
+            room.kept = need
+            self._remeasure(room)
+
+    def keep_nothing(self) -> None:
+        if self._kept is not None:
+            queue, cost = self._kept
+            self._kept = None
+            self.version += 1
+            for room, _ in self.rooms_for(self.leaves[queue], cost):
+                room.kept = 0
+                self._remeasure(room)
+
+    def _want(self, leaf: Branch, group: Group, amounts: tuple[int, ...], sign: int) -> None:
+        wants = leaf.wants.get(group)
+        if wants is None:
+            wants = leaf.wants[group] = [0] * len(amounts)
+        for at, amount in enumerate(amounts):
+            wants[at] += sign * amount
+        if sign < 0 and not any(wants):
+            del leaf.wants[group]
+        self.deserving.asks_anew(leaf)
+
+    def _root_room(self, dim: Dim) -> Room:
+        """What nobody has any of is a bound too: of nothing."""
+        rooms = self.root.rooms_of.get(dim)
+        if rooms is None:
+            bound = Bound((dim,), self.capacity.get(dim, 0), f"pool {dim[1]}'s {dim[2]}")
+            rooms = self.root.rooms_of[dim] = [Room(self.root, bound)]
+            self.root.rooms.append(rooms[0])
+        return rooms[0]
+
+    def _first_limit(self, leaf: Branch, cost: Cost) -> tuple[Room, int] | None:
+        for branch in leaf.bounded:
+            for dim, amount in cost:
+                for room in branch.rooms_of.get(dim, ()):
+                    need = amount if len(room.bound.dims) == 1 else room.bound.part(cost)
+                    if need > room.left:
+                        return room, need
+        return None
+
+    def rooms_for(self, leaf: Branch, cost: Cost) -> list[tuple[Room, int]]:
+        """All rooms that something goes into, those nearest to the queue first, and how much of each."""
+        found: dict[Room, int] = {}
+        for branch in leaf.bounded:
+            for dim, _ in cost:
+                for room in branch.rooms_of.get(dim, ()):
+                    found[room] = room.bound.part(cost)
+        for dim, amount in cost:
+            found[self._root_room(dim)] = amount
+        return list(found.items())
+
+    def short_of(self, leaf: Branch, cost: Cost) -> Bound | None:
+        """The first bound from the queue up that something does not fit under."""
+        limit = self._first_limit(leaf, cost)
+        if limit is not None:
+            return limit[0].bound
+        for dim, amount in cost:
+            room = self._root_room(dim)
+            if amount > room.left:
+                return room.bound
+        return None
+
+    def overfull(self) -> list[Room]:
+        """Rooms that hold more than their bound, the lowest first."""
+        self._overfull = {room: None for room in self._overfull if room.left < 0}
+        over = [room for room in self._overfull if room.is_over]
+        return sorted(over, key=lambda room: (-len(room.branch.path), room.branch.order, room.bound))
+
+    def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> None:
+        assert branch.queue is not None
+        facts = branch.queue.facts
+        branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
+        below = [bound for child in branch.children for bound in child.guarantees]
+        branch.guarantees += passed_on(branch.name, facts, below)
+        branch.floor = summed(branch.guarantees, self.kind_of)
+        limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
+        branch.limit = tightest(limits, dims_of, self.kind_of)
+        branch.rooms = [Room(branch, bound) for bound in limits]
+        branch.rooms_of = {}
+        for room in branch.rooms:
+            for dim in room.bound.dims:
+                branch.rooms_of.setdefault(dim, []).append(room)
+            self._remeasure(room)
+            if room.left < 0:
+                self._overfull[room] = None

@@ -1,0 +1,176 @@
+"""The shapes of what waits: where claims may be placed, and who waits with them."""
+
+from __future__ import annotations
+
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import (
+    Claim,
+    Dim,
+    Group,
+    Part,
+    Shape,
+    Spot,
+    cost_of,
+)
+from sluice_scheduler.core.fairness.ground import Ground
+from sluice_scheduler.core.fairness.places import Selected
+from sluice_scheduler.core.fairness.rooms import stop_watching
+
+
+class Shapes(Ground):
+    """Claims join and leave their lines; what they ask for is counted as demand."""
+
+    def shape(self, parts: tuple[Part, ...]) -> Shape:
+        shape = self.shapes.get(parts)
+        if shape is None:
+            self._numbers += 1
+            shape = self.shapes[parts] = Shape(parts, self._numbers)
+            for selected in _selectors(shape):
+                self._by_selector.setdefault(selected, {})[shape] = None
+            self._place(shape)
+        return shape
+
+    def _place(self, shape: Shape) -> None:
+        """Find where a shape may go: all its parts in one pool, if they may; otherwise each in one of its own."""
+        for spot in shape.spots:
+            stop_watching(spot)
+        allowed = [self._pools_holding(part) for part in shape.parts]
+        common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
+        shape.scattered = [] if common or not all(allowed) else allowed
+        shape.spots = [self._spot(shape, (pool,) * len(shape.parts)) for pool in common]
+        kinds = self._kinds_asked(shape)
+        shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
+        self._awake[shape] = None
+
+    def _spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
+        spot = Spot(shape, pools, self.kind_of)
+        spot.needs = [(self._root_room(dim), amount) for dim, amount in spot.cost]
+        return spot
+
+    def _pools_holding(self, part: Part) -> list[str]:
+        """Nothing is decided about a cluster before it is live."""
+        if not self._is_live(part.cluster):
+            return []
+        return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
+
+    def _kinds_asked(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
+        """As part of its queues' demand: its amounts, and the supplies that it may use, the largest first."""
+        sums: dict[str, int] = {}
+        for part in shape.parts:
+            for resource, amount in part.requests:
+                if amount:
+                    sums[resource] = sums.get(resource, 0) + amount * part.pods
+        resources = tuple(sorted(sums))
+        pools = {pool for spot in shape.spots for pool in spot.pools}
+        pools.update(pool for each in shape.scattered for pool in each)
+        supplies = {self._places.supplies.get(pool, "") for pool in pools}
+        ordered = sorted(supplies, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
+        return (tuple(ordered), resources), tuple(sums[resource] for resource in resources)
+
+    def join(self, claim: Claim) -> None:
+        leaf = self.leaves[claim.line]
+        shape = claim.shape
+        self.version += 1
+        self.claims[claim.key] = claim
+        shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
+        leaf.line.join(claim)
+        if shape.amounts:
+            self._want(leaf, shape.group, shape.amounts, 1)
+        self._press(shape, 1)
+        self._dirty[leaf] = None
+
+    def leave(self, key: str) -> None:
+        claim = self.claims.get(key)
+        if claim is not None:
+            self._leave(claim, self.leaves[claim.line])
+
+    def _leave(self, claim: Claim, leaf: Branch, *, wants: bool = True) -> None:
+        shape = claim.shape
+        self.version += 1
+        del self.claims[claim.key]
+        leaf.line.leave(claim)
+        left = shape.lines[leaf] - 1
+        if left:
+            shape.lines[leaf] = left
+        else:
+            self._forget(leaf, shape)
+        if wants and shape.amounts:
+            self._want(leaf, shape.group, shape.amounts, -1)
+        self._press(shape, -1)
+        if not shape.lines:
+            self._forget_shape(shape)
+        self._dirty[leaf] = None
+
+    def _press(self, shape: Shape, count: int) -> None:
+        """Where there is no choice nobody needs to know how many wait."""
+        choices = len(shape.spots)
+        if len(self._places.pools) < 2:
+            return
+        pressure = self.pressure
+        for spot in shape.spots:
+            for dim, amount in spot.cost:
+                pressure[dim] = pressure.get(dim, 0) + count * (amount // choices)
+
+    def _forget(self, leaf: Branch, shape: Shape) -> None:
+        """A leaf has no claims of a shape any more."""
+        del shape.lines[leaf]
+        shape.sleepers.pop(leaf, None)
+        stuck = leaf.stuck.pop(shape, None)
+        if stuck is not None:
+            stop_watching(stuck)
+
+    def _forget_shape(self, shape: Shape) -> None:
+        for spot in shape.spots:
+            stop_watching(spot)
+        self._awake.pop(shape, None)
+        del self.shapes[shape.parts]
+        for selected in _selectors(shape):
+            alike = self._by_selector[selected]
+            del alike[shape]
+            if not alike:
+                del self._by_selector[selected]
+                self._places.forget_selector(selected)
+
+    def _place_anew(self, shape: Shape) -> None:
+        """Its nodes have changed: where it may go, and so what it asks for as part of its queues' demand."""
+        self._ask(shape, -1)
+        self._place(shape)
+        self._ask(shape, 1)
+        for leaf in shape.lines:
+            leaf.line.unpark(shape)
+            self._dirty[leaf] = None
+        shape.sleepers = {}
+
+    def _prefer_anew(self) -> None:
+        """Another supply may be the largest now, and so the one that shapes ask for first."""
+        for shape in self.shapes.values():
+            if shape.placeable and (asked := self._kinds_asked(shape)) != (shape.group, shape.amounts):
+                self._ask(shape, -1)
+                shape.group, shape.amounts = asked
+                self._ask(shape, 1)
+
+    def _ask(self, shape: Shape, sign: int) -> None:
+        """Count all claims of a shape among what is waited for."""
+        for leaf, count in shape.lines.items():
+            if shape.amounts:
+                self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
+        self._press(shape, sign * sum(shape.lines.values()))
+
+    def any_spot(self, shape: Shape) -> Spot | None:
+        """A place where it could be put if there were room, for what people are told."""
+        if shape.scattered:
+            return self._spot(shape, next(iter(shape.spreads())))
+        return shape.spots[0] if shape.spots else None
+
+    def _smallest_scattered(self, shape: Shape) -> Dim:
+        dims = [
+            (self._root_room(dim).left, dim)
+            for part, pools in zip(shape.parts, shape.scattered, strict=True)
+            for pool in pools
+            for dim, _ in cost_of(part.cluster, pool, part.requests)
+        ]
+        return min(dims)[1]
+
+
+def _selectors(shape: Shape) -> list[Selected]:
+    return list(dict.fromkeys((part.cluster, part.node_selector) for part in shape.parts))

@@ -1,0 +1,134 @@
+"""Who may push others out, in the order in which they would be served."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sluice_scheduler.core.fairness.branch import COVERED, Branch
+from sluice_scheduler.core.fairness.claims import Claim, Kind, Spot
+from sluice_scheduler.core.fairness.shares import slack
+from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.state.members import workload_of
+from sluice_scheduler.core.state.state import State
+
+NEVER_MS: Final = 1 << 62
+#: So many of a queue's shapes are tried in one pass.
+SHAPES_MAX: Final = 8
+
+
+class Ripens:
+    """The first time at which a claim has waited, or a victim has run, for as long as it must."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self.first_ms = NEVER_MS
+
+    def has(self, time_ms: int) -> bool:
+        """Whether that time has come; if not, it is noted."""
+        if time_ms <= self._now_ms:
+            return True
+        self.first_ms = min(self.first_ms, time_ms)
+        return False
+
+
+def is_barred(state: State, claim: Claim) -> bool:
+    """Whether a claim's workload lost pods, and nothing has changed since that lets it push others out."""
+    workload = workload_of(state, claim.key)
+    if workload is None or workload.barred < state.cell.grounds:
+        return False
+    if state.coarse_now_ms - workload.barred_ms >= state.config.tenure_ms:
+        return False  # who takes turns waits for no more than a tenure
+    leaf = state.forest.leaves[claim.line]
+    return not any(branch.is_covered(spot.cost) for spot in claim.shape.spots[:1] for branch in leaf.path)
+
+
+class Claimants:
+    """The queues whose claims may push others out, in the order in which they would be served."""
+
+    def __init__(self, state: State, ripens: Ripens) -> None:
+        self._state = state
+        self._ripens = ripens
+        self._forest = state.forest
+        self._heap: list[tuple[tuple[Any, ...], Branch, list[Claim]]] = []
+        #: The two largest shares among each branch's children: nobody's rises above them while a pass takes back.
+        self._richest: dict[Branch, list[tuple[int, Branch]]] = {}
+        #: The children of each branch that had more than they deserve of a kind, when the pass began.
+        self._above: dict[tuple[Branch, Kind], dict[Branch, None]] = {}
+        self._paper = Paper(state.forest)
+        for leaf in self._forest.leaves.values():
+            self.again(leaf)
+
+    def next(self) -> tuple[Branch, list[Claim]] | None:
+        if not self._heap:
+            return None
+        _, leaf, claims = heapq.heappop(self._heap)
+        return leaf, claims
+
+    def again(self, leaf: Branch) -> None:
+        if not len(leaf.line) or leaf.parent is None:
+            return
+        claims = [claim for claim in self._tried(leaf) if self._may_push(leaf, claim)]
+        if claims:
+            heapq.heappush(self._heap, (self._rank(leaf, claims[0]), leaf, claims))
+
+    def _tried(self, leaf: Branch) -> Iterator[Claim]:
+        """The first claim of each shape that is not barred; nobody passes a barred one in a strict line."""
+        for first in leaf.line.firsts(SHAPES_MAX):
+            if leaf.line.strict:
+                if not is_barred(self._state, first):
+                    yield first
+                return
+            row = (claim for claim in leaf.line.row(first.shape) if not is_barred(self._state, claim))
+            claim = next(row, None)
+            if claim is not None:
+                yield claim
+
+    def _may_push(self, leaf: Branch, claim: Claim) -> bool:
+        state = self._state
+        if not claim.shape.spots:
+            return False
+        if not self._ripens.has(claim.created_ms + state.config.reclaim_after_ms):
+            return False
+        if leaf.queue is not None and leaf.queue.facts.preemption != "never":
+            return True
+        spot = claim.shape.spots[0]
+        if any(branch.is_covered(spot.cost) for branch in leaf.path):
+            return True
+        if not leaf.is_owed(spot.kinds, self._forest.whole):
+            return False
+        return any(self._may_gain(branch, spot) for branch in leaf.path[:-1])
+
+    def _may_gain(self, branch: Branch, spot: Spot) -> bool:
+        """Whether some sibling has more than the branch would have, or more than it deserves."""
+        assert branch.parent is not None
+        if not any(scope.policy.reclaims for scope in branch.parent.path):
+            return False
+        richest = self._richest.get(branch.parent)
+        if richest is None:
+            top = heapq.nlargest(2, branch.parent.children, key=lambda child: child.share)
+            richest = self._richest[branch.parent] = [(child.share, child) for child in top]
+        others = max((share for share, child in richest if child is not branch), default=0)
+        if branch.share_with(spot.kinds, self._forest.whole) < others:
+            return True
+        return branch.deserves(spot.kinds, self._forest.whole) and self._anybody_above(branch, spot)
+
+    def _anybody_above(self, branch: Branch, spot: Spot) -> bool:
+        assert branch.parent is not None
+        for kind, _ in spot.kinds:
+            above = self._above.get((branch.parent, kind))
+            if above is None:
+                least = slack(self._forest.whole.get(kind, 0))
+                children = branch.parent.children
+                above = {child: None for child in children if self._paper.surplus(child, kind) > least}
+                self._above[(branch.parent, kind)] = above
+            if len(above) > (branch in above):
+                return True
+        return False
+
+    def _rank(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
+        spot = claim.shape.spots[0]
+        at = self._forest.class_of(leaf, spot.kinds, spot.cost)
+        along = tuple((branch.rank(claim, COVERED)[1], branch.order) for branch in reversed(leaf.path[:-1]))
+        return (at, along, claim.place)

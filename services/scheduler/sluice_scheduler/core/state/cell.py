@@ -1,0 +1,151 @@
+"""The cell itself: its time, its settings, its decisions in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from sluice.decisions import Decision
+from sluice.events import CellConfig
+from sluice.values import answering_cell
+
+from sluice_scheduler.core.fairness.tree import cell_problem
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import (
+    Aside,
+    Cell,
+    Cluster,
+    Entity,
+    Pool,
+    Promise,
+)
+from sluice_scheduler.core.stored.tables import Tables
+
+D = TypeVar("D", bound=Decision)
+
+
+class Barren(NamedTuple):
+    """What a search for victims stood on that found none, and when a claim or a victim becomes ripe."""
+
+    version: int
+    grounds: int
+    coarse_ms: int
+    minute: int
+    until_ms: int
+
+
+class CellTables(Tables):
+    """All that is stored of one cell, and the only way to decide."""
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        super().__init__(entities)
+        self.decided: list[Decision] = []
+        #: What is worked on just now: an exception is blamed on it.
+        self.working_on = ""
+
+    @property
+    def cell(self) -> Cell:
+        cell = self.cells.get(Cell.kind)
+        assert cell is not None, "no event is read before REBUILD"
+        return cell
+
+    @property
+    def begun(self) -> bool:
+        return self.cells.get(Cell.kind) is not None
+
+    @property
+    def config(self) -> CellConfig:
+        return self.cell.config
+
+    @property
+    def now_ms(self) -> int:
+        return self.cell.time_ms
+
+    @property
+    def coarse_now_ms(self) -> int:
+        """The time as those see it who take back: what only time changes is looked at anew now and then."""
+        return self.now_ms - self.now_ms % self.pace_ms
+
+    @property
+    def pace_ms(self) -> int:
+        return min(60_000, max(1_000, self.config.tenure_ms // 64))
+
+    @property
+    def home(self) -> str:
+        """The cluster whose Queues and ResourcePools rule the cell."""
+        return self.config.clusters[0]
+
+    @property
+    def own_pools(self) -> list[Pool]:
+        """The cell's ResourcePools, by name."""
+        if not self.begun:
+            return []
+        pools = (pool for pool in self.pools if pool.cluster == self.home)
+        ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
+        return sorted(ours, key=lambda pool: pool.name)
+
+    def problem_of(self, pool: Pool) -> str:
+        """Why a ResourcePool can't be used."""
+        return pool.facts.problem or cell_problem(pool.facts.cell, self.config.all_cells)
+
+    def new_grounds(self) -> None:
+        """Capacity was added or a queue edited: who lost pods may push others out again."""
+        cell = self.cell
+        cell.grounds += 1
+        self.cells.put(cell)
+
+    def advance_time(self, time_ms: int) -> None:
+        """A cell's time is the largest seen."""
+        cell = self.cell
+        cell.time_ms = max(time_ms, cell.time_ms)
+        self.cells.put(cell)
+
+    def leave_unfinished(self, what: str) -> None:
+        """Say what the last pass has left to the next records."""
+        cell = self.cell
+        if cell.unfinished != what:
+            cell.unfinished = what
+            self.cells.put(cell)
+
+    def is_live(self, cluster: str) -> bool:
+        found = self.clusters.get(f"{Cluster.kind}/{cluster}")
+        return found is not None and found.live
+
+    def is_aside(self, what: str) -> bool:
+        return bool(len(self.asides)) and f"{Aside.kind}/{what}" in self.asides
+
+    @contextmanager
+    def work_on(self, what: str) -> Iterator[None]:
+        """While this lasts, an exception is blamed on it."""
+        before, self.working_on = self.working_on, what
+        yield
+        self.working_on = before
+
+    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
+        """The only way to have an effect on the world: the next decision in the cell's order."""
+        cell = self.cell
+        decision = make(
+            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
+        )
+        cell.next_seq += 1
+        self.changes[Cell.kind] = cell
+        self.decided.append(decision)
+        return decision
+
+    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
+        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
+        return self.decide(make, cluster=account.cluster, **named)
+
+    def take_decisions(self) -> list[Decision]:
+        decided, self.decided = self.decided, []
+        return decided
+
+    def pod(self, key: str) -> Pod:
+        found = self.pods.get(key)
+        assert found is not None, f"{key} is in a book or line, but has no account"
+        return found
+
+    def promise_for(self, claim: str) -> Promise | None:
+        return self.promises.get(f"{Promise.kind}/{claim}")

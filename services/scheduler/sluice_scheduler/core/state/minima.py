@@ -1,0 +1,63 @@
+"""What applications must hold at the least, and what is kept for pods that are not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice.events import PodSetFacts
+from sluice.values import Resources
+
+from sluice_scheduler.core.fairness.claims import Part, part
+from sluice_scheduler.core.stored.accounts import Pod, Workload
+
+if TYPE_CHECKING:
+    from sluice_scheduler.core.state.state import State
+
+
+def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
+    minimum = workload.minima.get(pod_set.name, min(pod_set.min_count, pod_set.count))
+    return max(0, minimum - reclaimable(workload, pod_set))
+
+
+def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
+    """For how many pods that are not there something is reserved: the rest of the minimum, or the pods that
+    failed and will be replaced."""
+    kept = 0
+    if pod_set.completions is not None or not succeeded_of(workload, pod_set):
+        unfilled = pod_set.count - reclaimable(workload, pod_set) - holding
+        kept = min(workload.kept.get(pod_set.name, 0), unfilled)
+    granted = workload.granted.get(pod_set.name, 0)
+    return max(min(minimum_of(workload, pod_set), granted) - holding, kept)
+
+
+def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
+    """A pod takes the place of one that failed, if any has."""
+    if left := workload.kept.get(pod_set, 0):
+        workload.kept = {**workload.kept, pod_set: left - 1}
+        state.workloads.put(workload)
+
+
+def is_within(pod: Pod, size: Resources) -> bool:
+    return all(amount <= size.get(resource, 0) for resource, amount in pod.facts.requests.items())
+
+
+def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
+    """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
+    succeeded = succeeded_of(workload, pod_set)
+    completions = pod_set.count if pod_set.completions is None else pod_set.completions
+    return pod_set.count - max(0, min(pod_set.count, completions - succeeded))
+
+
+def succeeded_of(workload: Workload, pod_set: PodSetFacts) -> int:
+    """Its own count may be late, and ours begins with a ledger."""
+    return max(pod_set.succeeded, workload.succeeded.get(pod_set.name, 0))
+
+
+def parts_of(workload: Workload) -> tuple[Part, ...]:
+    """What a workload's gang claim asks for."""
+    return tuple(
+        part(workload.cluster, minimum, pod_set.requests, pod_set.node_selector)
+        for pod_set in workload.facts.pod_sets
+        if (minimum := minimum_of(workload, pod_set))
+    )

@@ -1,0 +1,320 @@
+"""One cell's owner: takes it over, then turns batches of its input log into commits and decisions.
+
+    records ──► step, one by one ──► commit (one atomic write) ──► acknowledge
+                                        └──► outbox ──► decisions topic
+
+A batch is whatever has arrived, so it only groups commits; decisions do not depend on it. Whatever goes wrong
+with Redis or Kafka ends in the same place: take the cell over again, from what was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from kafka.errors import KafkaError
+from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
+from sluice.events import Event, SetAsideEvent
+from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
+from sluice.lifecycle import reasons
+from sluice.pace import Pace
+from sluice.settings import Settings
+from sluice.values import Epoch
+
+from sluice_scheduler import metrics
+from sluice_scheduler.core import State, step
+from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.outbox import Outbox
+from sluice_scheduler.ports import (
+    Clock,
+    Commit,
+    Feed,
+    FencedError,
+    Incoming,
+    Lease,
+    LeaseError,
+    Ledger,
+    LedgerError,
+    Log,
+    Meta,
+    NewerLedgerError,
+    OutboxEntry,
+)
+from sluice_scheduler.published import DivergenceError
+from sluice_scheduler.takeover import TakeOver
+
+log = logging.getLogger(__name__)
+
+#: So many records at most in one commit: bounds how long a commit blocks Redis, and what is held in memory.
+BATCH_MAX: Final = 500
+PAUSE_S: Final = 0.5
+#: A ledger that a newer version wrote is looked at again after this long.
+REFUSED_PAUSE_S: Final = 10.0
+#: The watcher ticks every second.
+SILENT_S: Final = 15
+#: Between two commits, at least.
+PACE_S: Final = 0.04
+#: What is set aside when nothing less can be blamed: the record itself, by its offset.
+RECORD: Final = "record/"
+REASON_MAX: Final = 500
+
+
+Pieces: TypeAlias = AsyncGenerator[list[Received], None]
+
+
+class WallClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class LostRecordsError(Exception):
+    """The log no longer has what the ledger has not read: take the cell over again, and judge anew."""
+
+
+class PoisonedError(Exception):
+    """A step raised an exception."""
+
+    def __init__(self, offset: int, what: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}"[:REASON_MAX])
+        self.offset = offset
+        self.what = what
+
+
+class CellOwner:
+    def __init__(
+        self,
+        *,
+        cell: str,
+        settings: Settings,
+        policies: Mapping[str, Policy],
+        ledger: Ledger,
+        lease: Lease,
+        records: Log,
+        feed: Feed,
+        holder: str,
+        clock: Clock | None = None,
+    ) -> None:
+        self._cell = cell
+        self._partition = settings.cells[cell]
+        self._settings = settings
+        self._ledger = ledger
+        self._log = records
+        self._feed = feed
+        self._clock = clock or WallClock()
+        self._take_over = TakeOver(
+            cell=cell,
+            settings=settings,
+            policies=policies,
+            ledger=ledger,
+            lease=lease,
+            log=records,
+            holder=holder,
+            clock=self._clock,
+        )
+        #: By offset: what is set aside just before that record is stepped.
+        self._set_aside: dict[int, list[SetAsideEvent]] = {}
+        self._problem = "not taken over yet"
+        self._heard_s = self._clock.monotonic_s()
+
+    @property
+    def missing(self) -> str:
+        """Why the cell is not decided about, in a sentence; empty when it is."""
+        silent_s = self._clock.monotonic_s() - self._heard_s
+        problem = self._problem
+        if not problem and silent_s > SILENT_S:
+            problem = (
+                f"nothing was read for {silent_s:.0f} s, not even a tick: are Kafka and the watcher well?"
+            )
+        return problem and f"cell {self._cell}: {problem}"
+
+    async def run(self) -> None:
+        """Own the cell until cancelled, fenced off, or diverged."""
+        try:
+            await self._keep_owning()
+        finally:
+            metrics.forget(self._cell)
+            await self._log.close()
+
+    async def _keep_owning(self) -> None:
+        while True:
+            pause_s = PAUSE_S
+            try:
+                await self._own()
+            except* PoisonedError as errors:
+                poisoned = next(error for error in errors.exceptions if isinstance(error, PoisonedError))
+                await self._quarantine(poisoned)
+                pause_s = 0.0
+            except* (FencedError, DivergenceError):
+                raise
+            except* NewerLedgerError as errors:
+                self._start_over(reasons(errors))
+                pause_s = REFUSED_PAUSE_S
+            except* (LedgerError, KafkaError, LeaseError, LostRecordsError, OSError) as errors:
+                self._start_over(reasons(errors))
+            await self._clock.sleep(pause_s)
+
+    def _start_over(self, problem: str) -> None:
+        self._problem = problem
+        metrics.TAKEOVERS.labels(self._cell, "error").inc()
+        log.warning("starting over: %s", problem, extra={"cell": self._cell})
+
+    async def _own(self) -> None:
+        meta, state, outbox = await self._take_over.run()
+        self._problem, self._heard_s = "", self._clock.monotonic_s()
+        metrics.TAKEOVERS.labels(self._cell, "ok").inc()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(outbox.publish())
+            tasks.create_task(self._decide(meta, state, outbox))
+
+    async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
+        pace = Pace(PACE_S, full=BATCH_MAX)
+        while True:
+            batch = await self._feed.take(BATCH_MAX)
+            async with aclosing(self._in_sequence(batch, meta.next_offset)) as pieces:
+                async for piece in pieces:
+                    meta = await self._commit(piece, meta, state, outbox)
+                    self._heard_s = self._clock.monotonic_s()
+            self._heard_s = self._clock.monotonic_s()
+            for incoming in batch:
+                incoming.acknowledge()
+            await self._clock.sleep(pace.pause_s(len(batch)))
+
+    async def _commit(self, records: list[Received], meta: Meta, state: State, outbox: Outbox) -> Meta:
+        """Step them, and write what that came to; where the ledger stands then."""
+        decided: list[OutboxEntry] = []
+        for record in records:
+            decided += await self._step(meta.epoch, state, record)
+        commit = Commit(
+            epoch=meta.epoch,
+            expected_offset=meta.next_offset,
+            next_offset=meta.next_offset + len(records),
+            expected_seq=meta.next_seq,
+            next_seq=state.cell.next_seq if state.begun else meta.next_seq,
+            published=outbox.published,
+            changes=state.take_changes(),
+            decisions=decided,
+        )
+        await self._ledger.commit(self._cell, commit)
+        outbox.put(decided)
+        metrics.observe_commit(self._cell, commit, state)
+        for offset in [offset for offset in self._set_aside if offset < commit.next_offset]:
+            del self._set_aside[offset]
+        return replace(meta, next_offset=commit.next_offset, next_seq=commit.next_seq)
+
+    async def _in_sequence(
+        self, batch: list[Incoming], next_offset: int
+    ) -> AsyncGenerator[list[Received], None]:
+        """The records from `next_offset` on without a hole, in pieces fit for one commit each.
+
+        What was delivered before is left out. What the feed has skipped (it had no room, an earlier owner had
+        taken it and failed, or the group's offset ran ahead of the ledger) is read from the log itself, a
+        piece at a time: it may be all that there is.
+        """
+        ready: list[Received] = []
+        for received in (incoming.received for incoming in batch):
+            if received.offset > next_offset:
+                if ready:
+                    yield ready
+                    ready = []
+                while next_offset < received.offset:
+                    piece = await self._skipped(next_offset, min(next_offset + BATCH_MAX, received.offset))
+                    yield piece
+                    next_offset += len(piece)
+            if received.offset == next_offset:
+                ready.append(received)
+                next_offset += 1
+        if ready:
+            yield ready
+
+    async def _skipped(self, first: int, end: int) -> list[Received]:
+        found = await self._log.events(self._partition, first, end)
+        if [received.offset for received in found] != list(range(first, end)):
+            raise LostRecordsError(f"the log does not hold all events from offset {first} to {end - 1}")
+        return found
+
+    async def _step(self, epoch: Epoch, state: State, received: Received) -> list[OutboxEntry]:
+        event = await self._read(received)
+        if event is None or any(
+            each.what.startswith(RECORD) for each in self._set_aside.get(received.offset, ())
+        ):
+            return []
+        started = time.perf_counter()
+        try:
+            decisions = [
+                decision
+                for each in (*self._set_aside.get(received.offset, ()), event)
+                for decision in step(state, each)
+            ]
+        except Exception as error:
+            raise PoisonedError(received.offset, state.working_on, error) from error
+        metrics.STEP_SECONDS.observe(time.perf_counter() - started)
+        return [
+            OutboxEntry(
+                seq=decision.seq,
+                epoch=epoch,
+                ce_type=DECISIONS.ce_type(decision.type),
+                value=DECISIONS.value(decision),
+            )
+            for decision in decisions
+        ]
+
+    async def _quarantine(self, poisoned: PoisonedError) -> None:
+        """Write down, for every replay, that from this record on what was worked on is set aside.
+
+        What was set aside already and raises again is the record's doing: then that is passed over.
+        """
+        known = self._set_aside.setdefault(poisoned.offset, [])
+        what = poisoned.what
+        if not what or any(each.what == what for each in known):
+            what = f"{RECORD}{poisoned.offset}"
+        event = SetAsideEvent(
+            offset=poisoned.offset,
+            what=what,
+            reason=str(poisoned),
+            time_ms=self._clock.now_ms(),
+            cluster=self._settings.cluster,
+            more=True,
+        )
+        known.append(event)
+        metrics.SET_ASIDE.labels(self._cell).inc()
+        log.error(
+            "set aside %s, which raised %r at offset %s: everybody else's work goes on",
+            what,
+            poisoned.__cause__,
+            poisoned.offset,
+            exc_info=poisoned.__cause__,
+            extra={"cell": self._cell},
+        )
+        message = EVENTS.encode(event, source=f"sluice/scheduler/{self._cell}")
+        await self._log.append(self._settings.events_topic, self._partition, [message])
+
+    async def _read(self, received: Received) -> Event | None:
+        """The record's event; what can't be read goes to the dead letters, and the rest goes on."""
+        try:
+            return EVENTS.decode(received.headers, received.value)
+        except UnreadableRecordError as error:
+            topic = self._settings.events_topic
+            metrics.UNREADABLE.labels(self._cell).inc()
+            log.error(
+                "unreadable record at %s[%s]@%s, set aside in %s: %s",
+                topic,
+                received.partition,
+                received.offset,
+                DEAD_LETTER_PREFIX + topic,
+                error,
+                extra={"cell": self._cell, "event": find_header(received.headers, "ce_id") or ""},
+            )
+            letter = dead_letter(received, topic=topic, error=str(error))
+            await self._log.append(DEAD_LETTER_PREFIX + topic, received.partition, [letter])
+            return None
