@@ -55,13 +55,7 @@ def contents(
 ) -> dict[str, Any]:
     """What a scenario file would say. `busy`: more work, so that more is taken back."""
     forms = [WORKLOAD, WORKLOAD, PLAIN, *([GROUP] if groups else [])]
-    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
-    if draw(st.booleans()):
-        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
-    if draw(st.integers(0, 2)) == 0:
-        pools.append({"name": "s", "nodes": 2, "capacity": {"cpu": "3", "gpu": "2"}})
-    for pool in pools:
-        pool["supply"] = draw(st.sampled_from(["", "", "other"]))
+    pools = draw(_pools())
     queues: list[dict[str, Any]] = []
     parents = [""]
     for number in range(draw(st.integers(2, 6))):
@@ -128,6 +122,18 @@ def comebacks(draw: Any) -> dict[str, Any]:
         ],
         "until": 30,
     }
+
+
+@st.composite
+def _pools(draw: Any) -> list[dict[str, Any]]:
+    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
+    if draw(st.booleans()):
+        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
+    if draw(st.integers(0, 2)) == 0:
+        pools.append({"name": "s", "nodes": 2, "capacity": {"cpu": "3", "gpu": "2"}})
+    for pool in pools:
+        pool["supply"] = draw(st.sampled_from(["", "", "other"]))
+    return pools
 
 
 def _is_promised(queues: list[dict[str, Any]], name: str) -> bool:

@@ -299,7 +299,9 @@ def judge(state: State, move: Move) -> str:
     assert before.rises_to(after), (before, after)
     if not any(branch.is_covered(spot.cost) for branch in move._leaf.path):
         for unit in taken:
-            assert not robs_poorer(reference, potential, move._leaf.name, unit.leaf.name, lost, added[:1])
+            assert not robs_poorer(
+                reference, potential, move._leaf.name, unit.leaf.name, lost=lost, came=added[:1]
+            )
     return "fairer"
 
 
@@ -308,6 +310,7 @@ def robs_poorer(
     potential: Potential,
     mine: str,
     theirs: str,
+    *,
     lost: list[Holding],
     came: list[Holding],
 ) -> bool:
