@@ -196,7 +196,7 @@ def time_alone_changes_nothing_where_the_past_counts(content: Content) -> None:
     simulation.run()
     cell = simulation.cell
     for _ in range(5):
-        tick = TickEvent(time_ms=cell.state.cell.time_ms + 1_800_000, cluster=CLUSTER)
+        tick = TickEvent(time_ms=cell.state.cell.time_ms + 60_000, cluster=CLUSTER)
         cell.state.pass_due = True
         told = cell.feed([tick])
         assert all(isinstance(each, Report) for each in told), told
