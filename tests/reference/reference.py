@@ -220,12 +220,30 @@ class Reference:
         if node.facts is None:
             return [([key], amount) for key, amount in self.capacity.items()] if node.parent is None else []
         found = []
-        for resource, text in getattr(node.facts, what).items():
+        amounts = getattr(node.facts, what)
+        if what == "guaranteed":
+            found += self._passed_on(node, amounts)
+        for resource, text in amounts.items():
             keys = [key for key in self.capacity if key[1] == resource]
             if is_percent(text):
                 found += [([key], int(parse_percent(text) * self.capacity[key])) for key in keys]
             elif keys:
                 found.append((keys, to_base_units(resource, text)))
+        return found
+
+    def _passed_on(self, node: Node, named: dict[str, str]) -> list[tuple[list[tuple[str, str]], int]]:
+        """Of a resource that it does not name, an inner queue guarantees what its children do: one bound of all
+        that hold in the same pools."""
+        found: list[tuple[list[tuple[str, str]], int]] = []
+        for child in node.children:
+            for below, amount in self.bounds(child, "guaranteed") if child.facts is not None else []:
+                if below[0][1] in named:
+                    continue
+                keys, total = set(below), amount
+                for other in [each for each in found if keys.intersection(each[0])]:
+                    found.remove(other)
+                    keys, total = keys.union(other[0]), total + other[1]
+                found.append((sorted(keys), total))
         return found
 
     def left(self, node: Node, keys: list[tuple[str, str]], most: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from sluice_scheduler.core.passes import claimants
+from sluice_scheduler.core.passes import claimants, reclaim
 from sluice_scheduler.core.passes.claimants import Claimants
 from sluice_scheduler.core.passes.reclaim import Move
 from sluice_scheduler.simulator.main import main
@@ -262,6 +262,7 @@ def test_decisions_that_do_not_come_to_an_end_are_told(
     monkeypatch.setattr(Move, "_may_take_from", lambda move, branch: True)
     monkeypatch.setattr(Claimants, "_may_push", lambda claimants, leaf, claim: True)
     monkeypatch.setattr(claimants, "is_barred", lambda state, claim: False)
+    monkeypatch.setattr(reclaim, "is_barred", lambda state, claim: False)
     assert main([str(REPOSITORY / "tests/scenarios/shared-guarantee-sibling-off.yaml")]) == 1
     assert "at 2s decisions do not come to an end" in capsys.readouterr().err
 

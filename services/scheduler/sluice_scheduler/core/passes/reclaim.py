@@ -16,7 +16,7 @@ from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.budget import Budget
-from sluice_scheduler.core.passes.claimants import Claimants, Ripens
+from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import Worth, levels_rise
 from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
@@ -52,6 +52,8 @@ def reclaim(state: State, budget: Budget) -> bool:
             return False
         for claim in claims:
             state.working_on = claim.key
+            if not claim.line or is_barred(state, claim):
+                continue  # since this pass began it has lost pods itself
             if session.let_in(leaf, claim):
                 state.forest.settle()
                 claimants.again(leaf)

@@ -229,8 +229,9 @@ def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
 
 def keep_promises(state: State) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
-    for alike in sorted(state.promised.values(), key=lambda alike: next(iter(alike.values())).seq):
-        for promise in list(alike.values()):
+    rows = [sorted(alike.values(), key=_made) for alike in state.promised.values()]
+    for row in sorted(rows, key=lambda row: _made(row[0])):
+        for promise in row:
             state.working_on = promise.claim
             if state.is_aside(promise.claim):
                 give_up(state, promise)
@@ -240,6 +241,11 @@ def keep_promises(state: State) -> None:
                 break
             else:
                 give_up(state, promise)
+
+
+def _made(promise: Promise) -> tuple[int, str]:
+    """In which order promises were made; those without victims may share a number."""
+    return (promise.seq, promise.claim)
 
 
 def _has_room(state: State, promise: Promise) -> bool:
