@@ -17,9 +17,11 @@ What is done instead, with the same result:
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck
+from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck, Turn
 from sluice_scheduler.core.fairness.claims import (
     Claim,
     Cost,
@@ -35,6 +37,16 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.rooms import Room, Watcher, stop_watching
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.tree import QueueNode
+
+
+class Served(NamedTuple):
+    """Who is served next: how it stands among its siblings, and in which class."""
+
+    key: tuple[int, Any, tuple[int, str]]
+    leaf: Branch
+    claim: Claim
+    spot: Spot
+    at: int
 
 
 class Forest(Shapes):
@@ -218,20 +230,64 @@ class Forest(Shapes):
     def next(self) -> tuple[Branch, Claim, Spot] | None:
         """The leaf, claim and spot to be served next."""
         self.settle()
-        while self._awake:
-            branch: Branch | None = self.root.first()
-            while branch is not None and not branch.is_leaf:
-                branch = branch.first()
-            if branch is None:
-                return None
-            head = branch.head
-            assert head is not None, branch.name
-            spot = self.open_spot(branch, head.shape)
-            if spot is not None:
-                return branch, head, spot
-            self._take_turn(branch)
-            self._lift({branch.parent: None} if branch.parent is not None else {})
-        return None
+        if not self._awake:
+            return None
+        first = self.root.first()
+        if first is not None and first.is_leaf and first.line.is_uniform and first.head is not None:
+            spot = self.open_spot(first, first.head.shape)  # the usual case: it stands just where it may
+            if spot is not None and len(spot.shape.spots) == 1:
+                return first, first.head, spot
+            if spot is None:
+                self._take_turn(first)
+        found = self._best(self.root)
+        return None if found is None else (found.leaf, found.claim, found.spot)
+
+    def _best(self, branch: Branch) -> Served | None:
+        """Of a branch's children the one that comes first with a claim that fits.
+
+        Children stand by what they could have at best, so each is looked at until nobody else could come before
+        the best that was found.
+        """
+        best: Served | None = None
+        seen: list[Turn] = []
+        while (child := branch.first()) is not None:
+            turn = child.turn
+            assert turn is not None, child.name
+            if best is not None and best.key <= turn[:3]:
+                break
+            found = self._best_in_leaf(child) if child.is_leaf else self._best_below(child)
+            if child.turn is not turn:
+                continue  # its head did not fit: it stands elsewhere now
+            if found is not None and (best is None or found.key < best.key):
+                best = found
+            if found is not None and found.key == turn[:3]:
+                break
+            seen.append(heapq.heappop(branch.turns))
+        for turn in seen:
+            if turn[3].turn is turn:
+                heapq.heappush(branch.turns, turn)
+        return best
+
+    def _best_in_leaf(self, leaf: Branch) -> Served | None:
+        claim = leaf.head
+        assert claim is not None, leaf.name
+        spot = self.open_spot(leaf, claim.shape)
+        if spot is None:
+            self._take_turn(leaf)
+            return None
+        if leaf.line.is_uniform and len(claim.shape.spots) == 1 and leaf.turn is not None:
+            return Served(leaf.turn[:3], leaf, claim, spot, leaf.turn[0])  # it stands just where it may
+        at = self._class_in(leaf, spot.kinds, spot.cost)
+        return Served((*leaf.rank(claim, at), leaf.order), leaf, claim, spot, at)
+
+    def _best_below(self, branch: Branch) -> Served | None:
+        found = self._best(branch)
+        if found is None:
+            branch.head = None
+            branch.take_turn(BEYOND)
+            return None
+        at = self._class_above(branch, found.at, found.spot.kinds, found.spot.cost)
+        return found._replace(key=(*branch.rank(found.claim, at), branch.order), at=at)
 
     def settle(self) -> None:
         if self._stale:
@@ -253,16 +309,30 @@ class Forest(Shapes):
         self._lift(above)
 
     def _take_turn(self, leaf: Branch) -> None:
-        """Let a leaf stand where the claim puts it that is tried next."""
+        """Let a leaf stand where the best of the claims puts it that may fit."""
         leaf.head = leaf.line.head()
-        leaf.take_turn(self._class_of_head(leaf) if leaf.head is not None else BEYOND)
+        leaf.take_turn(self._least_class(leaf) if leaf.head is not None else BEYOND)
 
-    def _class_of_head(self, leaf: Branch) -> int:
+    def _least_class(self, leaf: Branch) -> int:
+        """The best class that any of a leaf's claims may have; whoever comes up is looked at again."""
         assert leaf.head is not None
-        spots = leaf.head.shape.spots
-        if not spots:
-            return BEYOND
-        return self._class_in(leaf, spots[0].kinds, spots[0].cost)
+        at = self._class_of_shape(leaf, leaf.head.shape)
+        best = COVERED if leaf.guarantees else DESERVED
+        if at == best or leaf.line.is_uniform or leaf.parent is None or not leaf.parent.policy.reclaims:
+            return at
+        for claim in leaf.line.ready():
+            at = min(at, self._class_of_shape(leaf, claim.shape))
+            if at == best:
+                break
+        return at
+
+    def _class_of_shape(self, leaf: Branch, shape: Shape) -> int:
+        if len(shape.spots) == 1:
+            (spot,) = shape.spots
+            return self._class_in(leaf, spot.kinds, spot.cost)
+        if not shape.spots:
+            return COVERED if leaf.may_cover else DESERVED
+        return min(self._class_in(leaf, spot.kinds, spot.cost) for spot in shape.spots)
 
     def _lift(self, above: dict[Branch, None]) -> None:
         """Bring inner branches up to date with their children, and those above them, each once."""
@@ -277,11 +347,12 @@ class Forest(Shapes):
                 best = branch.first()
                 branch.head = best.head if best is not None else None
                 at = BEYOND
-                if best is not None and best.turn is not None and best.head is not None:
+                if best is not None and best.turn is not None:
                     at = best.turn[0]
-                    if best.head.shape.spots:
-                        spot = best.head.shape.spots[0]
-                        at = self._class_above(branch, at, spot.kinds, spot.cost)
+                    if branch.may_cover:
+                        at = COVERED
+                    elif at == DESERVED and not branch.may_deserve:
+                        at = BEYOND
                 branch.take_turn(at)
                 if branch.parent is not None:
                     levels.setdefault(depth - 1, {})[branch.parent] = None
