@@ -98,7 +98,7 @@ bench-core: setup ## Measure the core alone, and plot cost against size (build/c
 MINUTES ?= 60
 .PHONY: soak-core
 soak-core: setup ## Play random histories of the core for MINUTES=60, and keep what fails as a regression
-	@$(BIN)/python tests/property/soak.py --minutes $(MINUTES)
+	@PYTHONPATH=tests $(BIN)/python tests/property/soak.py --minutes $(MINUTES)
 
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh

@@ -55,13 +55,7 @@ def contents(
 ) -> dict[str, Any]:
     """What a scenario file would say. `busy`: more work, so that more is taken back."""
     forms = [WORKLOAD, WORKLOAD, PLAIN, *([GROUP] if groups else [])]
-    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
-    if draw(st.booleans()):
-        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
-    if draw(st.integers(0, 2)) == 0:
-        pools.append({"name": "s", "nodes": 2, "capacity": {"cpu": "3", "gpu": "2"}})
-    for pool in pools:
-        pool["supply"] = draw(st.sampled_from(["", "", "other"]))
+    pools = draw(_pools())
     queues: list[dict[str, Any]] = []
     parents = [""]
     for number in range(draw(st.integers(2, 6))):
@@ -102,7 +96,7 @@ def contents(
 
 
 @st.composite
-def comebacks(draw: Any) -> Scenario:
+def comebacks(draw: Any) -> dict[str, Any]:
     """Pods of many sizes are taken back for small ones, which take their room while others end: to get
     it back, its owner would have to push out those that came."""
     sizes = [("small", "1"), ("big", draw(st.sampled_from(["2", "3", "4"])))]
@@ -112,23 +106,34 @@ def comebacks(draw: Any) -> Scenario:
     ]
     others = [{"name": "small", "count": 8, "minCount": 0, "requests": {"cpu": "1"}}]
     ends = st.tuples(st.sampled_from(["first", "other"]), st.integers(1, 2))
-    return Scenario.model_validate(
-        {
-            "apiVersion": "sluice.dev/v1alpha1",
-            "kind": "Scenario",
-            "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "8"}}],
-            "queues": [{"name": "a"}, {"name": "b"}],
-            "events": [
-                {"at": 0, "submit": {"name": "first", "queue": "a", "podSets": first}},
-                {"at": 1, "submit": {"name": "other", "queue": "b", "podSets": others}},
-                *(
-                    {"at": 2 + n, "succeed": {"workload": name, "podSet": "small", "count": count}}
-                    for n, (name, count) in enumerate(draw(st.lists(ends, min_size=2, max_size=6)))
-                ),
-            ],
-            "until": 30,
-        }
-    )
+    return {
+        "policy": "drf",
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "8"}}],
+        "queues": [{"name": "a"}, {"name": "b"}],
+        "events": [
+            {"at": 0, "submit": {"name": "first", "queue": "a", "podSets": first}},
+            {"at": 1, "submit": {"name": "other", "queue": "b", "podSets": others}},
+            *(
+                {"at": 2 + n, "succeed": {"workload": name, "podSet": "small", "count": count}}
+                for n, (name, count) in enumerate(draw(st.lists(ends, min_size=2, max_size=6)))
+            ),
+        ],
+        "until": 30,
+    }
+
+
+@st.composite
+def _pools(draw: Any) -> list[dict[str, Any]]:
+    pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
+    if draw(st.booleans()):
+        pools.append({"name": "r", "nodes": 1, "capacity": {"cpu": "5"}})
+    if draw(st.integers(0, 2)) == 0:
+        pools.append({"name": "s", "nodes": 2, "capacity": {"cpu": "3", "gpu": "2"}})
+    for pool in pools:
+        pool["supply"] = draw(st.sampled_from(["", "", "other"]))
+    return pools
 
 
 def _is_promised(queues: list[dict[str, Any]], name: str) -> bool:

@@ -196,7 +196,7 @@ def time_alone_changes_nothing_where_the_past_counts(content: Content) -> None:
     simulation.run()
     cell = simulation.cell
     for _ in range(5):
-        tick = TickEvent(time_ms=cell.state.cell.time_ms + 1_800_000, cluster=CLUSTER)
+        tick = TickEvent(time_ms=cell.state.cell.time_ms + 60_000, cluster=CLUSTER)
         cell.state.pass_due = True
         told = cell.feed([tick])
         assert all(isinstance(each, Report) for each in told), told
@@ -299,7 +299,9 @@ def judge(state: State, move: Move) -> str:
     assert before.rises_to(after), (before, after)
     if not any(branch.is_covered(spot.cost) for branch in move._leaf.path):
         for unit in taken:
-            assert not robs_poorer(reference, potential, move._leaf.name, unit.leaf.name, lost, added[:1])
+            assert not robs_poorer(
+                reference, potential, move._leaf.name, unit.leaf.name, lost=lost, came=added[:1]
+            )
     return "fairer"
 
 
@@ -308,6 +310,7 @@ def robs_poorer(
     potential: Potential,
     mine: str,
     theirs: str,
+    *,
     lost: list[Holding],
     came: list[Holding],
 ) -> bool:

@@ -13,9 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-sys.path[:0] = [str(Path(__file__).parents[1])]  # fakes and references stand beside this folder
+from typing import Final
 
 from histories import contents
 from hypothesis import HealthCheck, Phase, given, seed, settings

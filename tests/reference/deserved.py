@@ -63,57 +63,70 @@ def deserved(root: Tenant, capacity: Amounts, *, steps: int) -> dict[str, Amount
 
 
 def _divide(tenant: Tenant, given: Amounts, whole: Amounts, steps: int, found: dict[str, Amounts]) -> None:
-    asked = {id(child): _asked(child, whole) for child in tenant.children}
-    streams = {
-        id(child): [_Stream(want, speed, floor) for want, speed, floor in asked[id(child)]]
-        for child in tenant.children
-    }
-    _start_with_floors(streams, given)
-    left = {kind: given.get(kind, 0.0) for kind in whole}
-    for each in streams.values():
-        for stream in each:
-            for kind, amount in stream.use.items():
-                left[kind] = left.get(kind, 0.0) - amount
+    level = _Level(tenant, given, whole)
+    while level.step(steps):
+        pass
+    for child in tenant.children:
+        found[child.name] = level.used(child)
+        _divide(child, found[child.name], whole, steps, found)
 
-    def used(child: Tenant) -> Amounts:
+
+class _Level:
+    """The children of one tenant while they share what it was given."""
+
+    def __init__(self, tenant: Tenant, given: Amounts, whole: Amounts) -> None:
+        self._whole = whole
+        self._streams = {
+            child.name: [_Stream(want, speed, floor) for want, speed, floor in _asked(child, whole)]
+            for child in tenant.children
+        }
+        _start_with_floors(self._streams, given)
+        self._children = tenant.children
+        self._left = {kind: given.get(kind, 0.0) for kind in whole}
+        for child in tenant.children:
+            for kind, amount in self.used(child).items():
+                self._left[kind] -= amount
+
+    def used(self, child: Tenant) -> Amounts:
         sums: Amounts = {}
-        for stream in streams[id(child)]:
-            for kind, amount in stream.use.items():
-                sums[kind] = sums.get(kind, 0.0) + amount
+        for stream in self._streams[child.name]:
+            _add(sums, stream.use, 1.0)
         return sums
 
-    def level(child: Tenant) -> float:
+    def share(self, child: Tenant) -> float:
         """Nobody waits because of what he has of something that is used up."""
-        shares = (amount / whole[k] for k, amount in used(child).items() if left[k] > _NOTHING * whole[k])
+        used = self.used(child).items()
+        shares = (amount / self._whole[k] for k, amount in used if self._left[k] > _NOTHING * self._whole[k])
         return max(shares, default=0.0) / child.weight
 
-    def moving(child: Tenant) -> list[_Stream]:
-        return [stream for stream in streams[id(child)] if _goes_on(stream, left, whole)]
-
-    while True:
-        active = [(child, flowing) for child in tenant.children if (flowing := moving(child))]
+    def step(self, steps: int) -> bool:
+        """Whether anybody has moved on by one step, or as far as anything lasts or is asked for."""
+        flowing = {
+            child.name: [
+                each for each in self._streams[child.name] if _goes_on(each, self._left, self._whole)
+            ]
+            for child in self._children
+        }
+        active = [child for child in self._children if flowing[child.name]]
         if not active:
-            break
-        child, flowing = min(active, key=lambda each: (level(each[0]), each[0].name))
-        part = 1 / steps
+            return False
+        streams = flowing[min(active, key=lambda child: (self.share(child), child.name)).name]
         taken: Amounts = {}
-        for stream in flowing:
-            for kind, amount in stream.kinds().items():
-                taken[kind] = taken.get(kind, 0.0) + amount * stream.speed * part
-        # No further than anything lasts, or anybody asks.
-        scale = min(1.0, *((1 - stream.done) / (stream.speed * part) for stream in flowing))
-        for kind, amount in taken.items():
-            if amount > 0:
-                scale = min(scale, left[kind] / amount)
-        for stream in flowing:
-            stream.done += stream.speed * part * scale
-            for kind, amount in stream.kinds().items():
-                stream.use[kind] = stream.use.get(kind, 0.0) + amount * stream.speed * part * scale
-        for kind, amount in taken.items():
-            left[kind] -= amount * scale
-    for child in tenant.children:
-        found[child.name] = used(child)
-        _divide(child, used(child), whole, steps, found)
+        for stream in streams:
+            _add(taken, stream.kinds(), stream.speed / steps)
+        ends = [(1 - stream.done) / (stream.speed / steps) for stream in streams]
+        lasts = [self._left[kind] / amount for kind, amount in taken.items() if amount > 0]
+        scale = min(1.0, *ends, *lasts)
+        for stream in streams:
+            stream.done += stream.speed / steps * scale
+            _add(stream.use, stream.kinds(), stream.speed / steps * scale)
+        _add(self._left, taken, -scale)
+        return True
+
+
+def _add(target: Amounts, amounts: Amounts, times: float) -> None:
+    for kind, amount in amounts.items():
+        target[kind] = target.get(kind, 0.0) + amount * times
 
 
 def _goes_on(stream: _Stream, left: Amounts, whole: Amounts) -> bool:
@@ -129,7 +142,7 @@ def _goes_on(stream: _Stream, left: Amounts, whole: Amounts) -> bool:
     return True
 
 
-def _start_with_floors(streams: dict[int, list[_Stream]], given: Amounts) -> None:
+def _start_with_floors(streams: dict[str, list[_Stream]], given: Amounts) -> None:
     """Where more is guaranteed than there is, every guarantee of it shrinks alike."""
     floors: Amounts = {}
     for each in streams.values():

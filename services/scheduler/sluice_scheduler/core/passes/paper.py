@@ -63,6 +63,10 @@ class Paper:
         over = (self.held(branch, kind) << FRACTION_BITS) - branch.deserved.get(kind, 0)
         return over // branch.weight
 
+    def is_apart(self, branch: Branch, kind: Kind) -> bool:
+        """Whether a branch has more or less than it deserves of a kind, but for a rounding."""
+        return abs(self.surplus(branch, kind)) > slack(self._forest.whole.get(kind, 0))
+
     def is_above(self, branch: Branch, kinds: Iterable[Kind]) -> bool:
         """Whether a branch has more than it deserves of any of these."""
         return any(self.surplus(branch, kind) > slack(self._forest.whole.get(kind, 0)) for kind in kinds)

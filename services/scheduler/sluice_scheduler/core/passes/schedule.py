@@ -52,6 +52,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     open_reserved(state)
     if not (serve(state, budget) and done):
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
+        state.settle_applications()
         return
     if takes_back:
         state.settle_applications()
@@ -62,6 +63,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         keep_promises(state)
         serve(state, budget)
         take_turns(state)
+    state.settle_applications()  # another worker that takes over begins with settled ones
 
 
 def waits_for_time(state: State) -> bool:

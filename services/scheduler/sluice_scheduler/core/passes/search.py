@@ -30,8 +30,8 @@ _LOOKS_MAX: Final = 256
 _ENOUGH_MAX: Final = 16
 
 
-#: How far above, who was there last, and who that is.
-_Standing: TypeAlias = tuple[int, tuple[int, str], int, Branch]
+#: How far above, its share, who was there last, and who that is.
+_Standing: TypeAlias = tuple[int, int, tuple[int, str], int, Branch]
 
 
 class Ranking:
@@ -52,9 +52,9 @@ class Ranking:
         try:
             while heap:
                 entry = heapq.heappop(heap)
-                child = entry[3]
+                child = entry[4]
                 now = _standing(child, kind, paper)
-                if now[0] > entry[0]:
+                if now[:2] > entry[:2]:
                     heapq.heappush(heap, now)
                 elif child not in seen:
                     seen[child] = now
@@ -72,8 +72,10 @@ class Ranking:
 
 
 def _standing(child: Branch, kind: Kind, paper: Paper) -> _Standing:
+    """Of equals who has most goes first: none of them is above what it deserves by what a rounding leaves."""
     newest_first = (-child.order[0], child.order[1])
-    return (-paper.surplus(child, kind), newest_first, 0 if child.is_implicit else 1, child)
+    above = paper.surplus(child, kind) if paper.is_apart(child, kind) else 0
+    return (-above, -paper.share(child), newest_first, 0 if child.is_implicit else 1, child)
 
 
 class Search:

@@ -125,6 +125,8 @@ class Application:
                 state.forest.leave(key)
                 if self.offered:
                     offer(state, state.pod(key))
+                else:
+                    break_promise(state, key)
 
     def _hear_group(self, state: State) -> None:
         """What its first pod says of a group counts, if they differ: they may be told of in any order."""
@@ -230,10 +232,11 @@ class Application:
             book = self.book(pod_set.name)
             size = workload.sizes.get(pod_set.name, {})
             missing = missing_of(workload, pod_set, len(book.holding))
-            if missing > 0 and self._is_of_use(state, book, size):
-                pool = workload.pools.get(pod_set.name, "")
+            pool = workload.pools.get(pod_set.name, "")
+            # Admitted when all its pods had been given back, it has no pool: what comes yet stands in line.
+            if pool and missing > 0 and self._is_of_use(state, book, size):
                 book.queue = workload.queue
-                book.cost = cost_of(workload.cluster, pool, tuple(size.items())) if pool else ()
+                book.cost = cost_of(workload.cluster, pool, tuple(size.items()))
                 book.reserved = missing
                 state.forest.charge(book.queue, _times(book.cost, missing), 1)
 

@@ -26,7 +26,7 @@ def offer(state: State, pod: Pod) -> None:
     if pod.application:
         workload = state.workload_by_title.get((pod.cluster, pod.namespace, pod.application))
         app = state.application_of(pod)
-        if app is not None and pod.pod_set in app.replicated:
+        if app is not None and (not app.offered or pod.pod_set in app.replicated):
             return
     names: tuple[int | str, ...] = (pod.namespace, pod.uid)
     priority, created_ms = facts.priority, facts.created_ms
