@@ -256,8 +256,8 @@ class Forest(Shapes):
             if best is not None and best.key <= turn[:3]:
                 break
             found = self._best_in_leaf(child) if child.is_leaf else self._best_below(child)
-            if child.turn is not turn:
-                continue  # its head did not fit: it stands elsewhere now
+            if child.turn is not turn or (found is None and child.turn is not None):
+                continue  # its head did not fit: now it stands there with the next
             if found is not None and (best is None or found.key < best.key):
                 best = found
             if found is not None and found.key == turn[:3]:
