@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer
@@ -49,7 +50,7 @@ async def test_standing_by_keeps_the_partition_and_loses_no_record(
         await writer.append(settings.events_topic, 0, messages)
 
     await append(5_000)
-    read = []
+    read: list[Any] = []
     while not read:
         read += await reader.poll(0.5)
     hand_out = dict(reader.assigned)

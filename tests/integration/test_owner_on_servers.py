@@ -131,7 +131,7 @@ async def cell(kafka_alone: Stack, redis: Redis, request: pytest.FixtureRequest)
     ensure_topics(settings)
     cell = ServedCell(settings, redis)
     yield cell
-    await cell.topics.stop()
+    await cell.topics.stop()  # type: ignore[attr-defined]
     await cell.ledger.close()
 
 

@@ -89,7 +89,7 @@ class World:
 
         async def put(event: object) -> None:
             self.put += event.message.partition == 0  # type: ignore[attr-defined]
-            await hand_out(event)  # type: ignore[arg-type]
+            await hand_out(event)
 
         owners.put = put  # type: ignore[method-assign]
         await app.start()

@@ -53,3 +53,25 @@ def test_all_packages_are_one_version_which_the_changelog_tells_of() -> None:
     versions = {project["name"]: project["version"] for project in projects}
     told = re.findall(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert set(versions.values()) == {told[0]}, versions
+
+
+#: All that the core may import beside itself: values, no clock, no network, no chance.
+CORE_IMPORTS: Final = frozenset(
+    {
+        "__future__", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "fractions", "functools",
+        "hashlib", "heapq", "itertools", "math", "operator", "typing",
+        "sluice.applications", "sluice.decisions", "sluice.events", "sluice.quantities", "sluice.values",
+        "sluice.vocabulary",
+    }
+)  # fmt: skip
+
+
+def test_the_core_imports_what_is_pure() -> None:
+    found: dict[str, str] = {}
+    for file in (ROOT / "services/scheduler/sluice_scheduler/core").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            found |= {name: file.name for name in names if not name.startswith("sluice_scheduler.core")}
+    assert {name: where for name, where in found.items() if name not in CORE_IMPORTS} == {}

@@ -12,13 +12,12 @@ from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, Worklo
 from sluice_scheduler.core.applications.binding import place_workload
 from sluice_scheduler.core.applications.queuejobs import count_end_of_job, ended
 from sluice_scheduler.core.applications.release import put_back
-from sluice_scheduler.core.reports.shown import JOB_REPORT
 from sluice_scheduler.core.state.kinship import charged_to, regroup
 from sluice_scheduler.core.state.members import holding_of, workload_of
 from sluice_scheduler.core.state.promises import break_promise, give_up_claim
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import PriorityClass, Report, identity
+from sluice_scheduler.core.stored.entities import JOB_REPORT, PriorityClass, Report, identity
 
 DRIVER: Final = "driver"
 EXECUTOR: Final = "executor"

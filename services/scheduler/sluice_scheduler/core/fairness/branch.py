@@ -162,15 +162,35 @@ class Branch:
         policy = self.parent.policy
         return (at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, claim))
 
+    def least_rank(self, at: int) -> tuple[int, Any]:
+        """No claim of it that may fit stands before this, whatever its head is."""
+        assert self.parent is not None
+        assert self.head is not None
+        policy = self.parent.policy
+        at = at if policy.reclaims or at == COVERED else BEYOND
+        if not self.is_leaf or self.line.is_uniform or getattr(policy, "by_line", False):
+            return at, policy.rank(self, self.head)
+        return at, min(policy.rank(self, claim) for claim in self.line.ready())
+
+    @property
+    def may_cover(self) -> bool:
+        return any(self.used(bound) < bound.amount for bound in self.guarantees)
+
+    @property
+    def may_deserve(self) -> bool:
+        """Whether it has less than it deserves of anything."""
+        held = self.held
+        return any(held.get(kind, 0) << FRACTION_BITS < amount for kind, amount in self.deserved.items())
+
     def take_turn(self, at: int) -> None:
-        """Stand among the siblings as the policy ranks this branch's head; without one, stand back."""
+        """Stand among the siblings no later than any claim could; without a claim, stand back."""
         parent = self.parent
         if parent is None:
             return
         if self.head is None:
             self.turn = None
             return
-        turn = (*self.rank(self.head, at), self.order, self)
+        turn = (*self.least_rank(at), self.order, self)
         if self.turn == turn:
             return
         turns = parent.turns

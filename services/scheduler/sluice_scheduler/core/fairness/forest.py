@@ -17,9 +17,11 @@ What is done instead, with the same result:
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Stuck
+from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Turn
 from sluice_scheduler.core.fairness.claims import (
     Claim,
     Cost,
@@ -30,14 +32,24 @@ from sluice_scheduler.core.fairness.claims import (
     Spot,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
+from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.rooms import Room, Watcher, stop_watching
-from sluice_scheduler.core.fairness.shapes import Shapes
+from sluice_scheduler.core.fairness.rooms import stop_watching
 from sluice_scheduler.core.fairness.tree import QueueNode
 
 
-class Forest(Shapes):
+class Served(NamedTuple):
+    """Who is served next: how it stands among its siblings, and in which class."""
+
+    key: tuple[int, Any, tuple[int, str]]
+    leaf: Branch
+    claim: Claim
+    spot: Spot
+    at: int
+
+
+class Forest(Fits):
     def __init__(
         self,
         tree: Mapping[str, QueueNode],
@@ -103,101 +115,6 @@ class Forest(Shapes):
         if not same and spot.kinds:
             self._want(leaf, *spot.held, 1)
 
-    def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
-        """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
-        if not shape.placeable or (leaf.line.parked and shape in leaf.line.parked):
-            self._park(leaf, shape)
-            return None
-        if shape.scattered:
-            found = self._scatter(leaf, shape)
-        elif len(shape.spots) == 1:
-            (spot,) = shape.spots
-            found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
-        else:
-            spots = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
-            found = self._roomiest(spots)
-        if found is None:
-            self._park(leaf, shape)
-        return found
-
-    def _is_open(self, spot: Spot) -> bool:
-        if spot.asleep:
-            return False
-        for room, need in spot.needs:
-            if need > room.left:
-                spot.asleep = True
-                room.watch(spot, need)
-                if all(each.asleep for each in spot.shape.spots):
-                    self._awake.pop(spot.shape, None)
-                return False
-        return True
-
-    def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
-        """Whether no limit on the way up is in the way."""
-        return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
-
-    def _roomiest(self, spots: list[Spot]) -> Spot | None:
-        """Where most is left beside what must go there; of equals the first by name."""
-        return max(spots, key=self._ease, default=None)
-
-    def _ease(self, spot: Spot) -> int:
-        return min(
-            (
-                (room.left - need - self._pressed(spot, room, need)) * 1_000_000 // max(1, room.bound.amount)
-                for room, need in spot.needs
-            ),
-            default=0,
-        )
-
-    def _pressed(self, spot: Spot, room: Room, need: int) -> int:
-        return max(0, self.pressure.get(room.bound.dims[0], 0) - need // len(spot.shape.spots))
-
-    def _scatter(self, leaf: Branch, shape: Shape) -> Spot | None:
-        """Try to give each part a pool of its own."""
-        for pools in shape.spreads():
-            spot = self._spot(shape, pools)
-            if all(need <= room.left for room, need in spot.needs) and self._is_allowed(leaf, spot):
-                return spot
-        return None
-
-    def _park(self, leaf: Branch, shape: Shape) -> None:
-        """Do not try a shape again for a leaf before a room has grown that was too small."""
-        leaf.line.park(shape)
-        shape.sleepers[leaf] = None
-        if not shape.placeable:
-            return
-        if shape.scattered:  # rare: whatever grows may be what it needs
-            dim = self._smallest_scattered(shape)
-            room = self._root_room(dim)
-            self._stick(leaf, shape, room, room.left + 1)
-            return
-        for spot in shape.spots:
-            if not spot.asleep:
-                limit = self._first_limit(leaf, spot.cost)
-                if limit is not None:
-                    self._stick(leaf, shape, *limit)
-                    return
-
-    def _stick(self, leaf: Branch, shape: Shape, room: Room, need: int) -> None:
-        stuck = leaf.stuck.get(shape)
-        if stuck is None:
-            stuck = leaf.stuck[shape] = Stuck(leaf, shape)
-        room.watch(stuck, need)
-
-    def _wake(self, watcher: Watcher) -> None:
-        if isinstance(watcher, Spot):
-            watcher.asleep = False
-            shape = watcher.shape
-            self._awake[shape] = None
-            for leaf in shape.sleepers:
-                leaf.line.unpark(shape)
-                self._dirty[leaf] = None
-            shape.sleepers = {}
-        elif isinstance(watcher, Stuck):
-            watcher.shape.sleepers.pop(watcher.leaf, None)
-            watcher.leaf.line.unpark(watcher.shape)
-            self._dirty[watcher.leaf] = None
-
     def class_of(self, leaf: Branch, kinds: KindCost, cost: Cost) -> int:
         """In which class something is served that a queue asks for."""
         at = self._class_in(leaf, kinds, cost)
@@ -218,20 +135,64 @@ class Forest(Shapes):
     def next(self) -> tuple[Branch, Claim, Spot] | None:
         """The leaf, claim and spot to be served next."""
         self.settle()
-        while self._awake:
-            branch: Branch | None = self.root.first()
-            while branch is not None and not branch.is_leaf:
-                branch = branch.first()
-            if branch is None:
-                return None
-            head = branch.head
-            assert head is not None, branch.name
-            spot = self.open_spot(branch, head.shape)
-            if spot is not None:
-                return branch, head, spot
-            self._take_turn(branch)
-            self._lift({branch.parent: None} if branch.parent is not None else {})
-        return None
+        if not self._awake:
+            return None
+        first = self.root.first()
+        if first is not None and first.is_leaf and first.line.is_uniform and first.head is not None:
+            spot = self.open_spot(first, first.head.shape)  # the usual case: it stands just where it may
+            if spot is not None and len(spot.shape.spots) == 1:
+                return first, first.head, spot
+            if spot is None:
+                self._take_turn(first)
+        found = self._best(self.root)
+        return None if found is None else (found.leaf, found.claim, found.spot)
+
+    def _best(self, branch: Branch) -> Served | None:
+        """Of a branch's children the one that comes first with a claim that fits.
+
+        Children stand by what they could have at best, so each is looked at until nobody else could come before
+        the best that was found.
+        """
+        best: Served | None = None
+        seen: list[Turn] = []
+        while (child := branch.first()) is not None:
+            turn = child.turn
+            assert turn is not None, child.name
+            if best is not None and best.key <= turn[:3]:
+                break
+            found = self._best_in_leaf(child) if child.is_leaf else self._best_below(child)
+            if child.turn is not turn or (found is None and child.turn is not None):
+                continue  # its head did not fit: now it stands there with the next
+            if found is not None and (best is None or found.key < best.key):
+                best = found
+            if found is not None and found.key == turn[:3]:
+                break
+            seen.append(heapq.heappop(branch.turns))
+        for turn in seen:
+            if turn[3].turn is turn:
+                heapq.heappush(branch.turns, turn)
+        return best
+
+    def _best_in_leaf(self, leaf: Branch) -> Served | None:
+        claim = leaf.head
+        assert claim is not None, leaf.name
+        spot = self.open_spot(leaf, claim.shape)
+        if spot is None:
+            self._take_turn(leaf)
+            return None
+        if leaf.line.is_uniform and len(claim.shape.spots) == 1 and leaf.turn is not None:
+            return Served(leaf.turn[:3], leaf, claim, spot, leaf.turn[0])  # it stands just where it may
+        at = self._class_in(leaf, spot.kinds, spot.cost)
+        return Served((*leaf.rank(claim, at), leaf.order), leaf, claim, spot, at)
+
+    def _best_below(self, branch: Branch) -> Served | None:
+        found = self._best(branch)
+        if found is None:
+            branch.head = None
+            branch.take_turn(BEYOND)
+            return None
+        at = self._class_above(branch, found.at, found.spot.kinds, found.spot.cost)
+        return found._replace(key=(*branch.rank(found.claim, at), branch.order), at=at)
 
     def settle(self) -> None:
         if self._stale:
@@ -253,16 +214,30 @@ class Forest(Shapes):
         self._lift(above)
 
     def _take_turn(self, leaf: Branch) -> None:
-        """Let a leaf stand where the claim puts it that is tried next."""
+        """Let a leaf stand where the best of the claims puts it that may fit."""
         leaf.head = leaf.line.head()
-        leaf.take_turn(self._class_of_head(leaf) if leaf.head is not None else BEYOND)
+        leaf.take_turn(self._least_class(leaf) if leaf.head is not None else BEYOND)
 
-    def _class_of_head(self, leaf: Branch) -> int:
+    def _least_class(self, leaf: Branch) -> int:
+        """The best class that any of a leaf's claims may have; whoever comes up is looked at again."""
         assert leaf.head is not None
-        spots = leaf.head.shape.spots
-        if not spots:
-            return BEYOND
-        return self._class_in(leaf, spots[0].kinds, spots[0].cost)
+        at = self._class_of_shape(leaf, leaf.head.shape)
+        best = COVERED if leaf.guarantees else DESERVED
+        if at == best or leaf.line.is_uniform or leaf.parent is None or not leaf.parent.policy.reclaims:
+            return at
+        for claim in leaf.line.ready():
+            at = min(at, self._class_of_shape(leaf, claim.shape))
+            if at == best:
+                break
+        return at
+
+    def _class_of_shape(self, leaf: Branch, shape: Shape) -> int:
+        if len(shape.spots) == 1:
+            (spot,) = shape.spots
+            return self._class_in(leaf, spot.kinds, spot.cost)
+        if not shape.spots:
+            return COVERED if leaf.may_cover else DESERVED
+        return min(self._class_in(leaf, spot.kinds, spot.cost) for spot in shape.spots)
 
     def _lift(self, above: dict[Branch, None]) -> None:
         """Bring inner branches up to date with their children, and those above them, each once."""
@@ -277,11 +252,12 @@ class Forest(Shapes):
                 best = branch.first()
                 branch.head = best.head if best is not None else None
                 at = BEYOND
-                if best is not None and best.turn is not None and best.head is not None:
+                if best is not None and best.turn is not None:
                     at = best.turn[0]
-                    if best.head.shape.spots:
-                        spot = best.head.shape.spots[0]
-                        at = self._class_above(branch, at, spot.kinds, spot.cost)
+                    if branch.may_cover:
+                        at = COVERED
+                    elif at == DESERVED and not branch.may_deserve:
+                        at = BEYOND
                 branch.take_turn(at)
                 if branch.parent is not None:
                     levels.setdefault(depth - 1, {})[branch.parent] = None

@@ -79,6 +79,19 @@ class Line:
             return None if first is None or first.shape in self.parked else first
         return self._top(self._ready, parked=False)
 
+    def ready(self) -> list[Claim]:
+        """The first claim of each shape that may fit; of a strict line the first."""
+        if self.strict:
+            head = self.head()
+            return [] if head is None else [head]
+        firsts = (self.first_of(shape) for shape in list(self._rows) if shape not in self.parked)
+        return [first for first in firsts if first is not None]
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all claims are of one shape."""
+        return len(self._rows) < 2
+
     def first(self) -> Claim | None:
         """The first of all, whether or not it fits."""
         return self._top(self._all, parked=True)

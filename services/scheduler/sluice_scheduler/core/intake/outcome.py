@@ -23,10 +23,9 @@ from sluice.events import OutcomeEvent
 from sluice_scheduler.core.applications.queuejobs import on_create_pod
 from sluice_scheduler.core.applications.release import put_back
 from sluice_scheduler.core.intake.recovery import on_fence_outcome
-from sluice_scheduler.core.reports.shown import JOB_REPORT
 from sluice_scheduler.core.state.offers import pause
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.stored.entities import Cluster
+from sluice_scheduler.core.stored.entities import JOB_REPORT, Cluster
 
 #: What could not be written is not tried again before: an admission is offered, an eviction thought of.
 PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}

@@ -29,10 +29,8 @@ from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
-from sluice_scheduler.core.stored.entities import Report
+from sluice_scheduler.core.stored.entities import JOB_REPORT, Report
 
-#: Beside the report of what shows a QueueJob, that of the job itself.
-JOB_REPORT: Final = "/job"
 #: Of what is made once and never changed.
 _GENERATION: Final = 1
 #: Of an object's name in the name of another.

@@ -286,6 +286,10 @@ class Cluster(Entity):
         return f"{self.kind}/{self.name}"
 
 
+#: Beside the report of what shows a QueueJob stands that of the job itself.
+JOB_REPORT: Final = "/job"
+
+
 @dataclass(slots=True, kw_only=True)
 class Report(Entity):
     """The last status written for an object, to write only what has changed."""

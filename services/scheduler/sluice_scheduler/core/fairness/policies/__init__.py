@@ -18,6 +18,10 @@ class Policy(Protocol):
     #: Whether what was used in the past counts (`branch.past_share`): half as much after each half-life.
     looks_back: bool
 
+    #: Optional: whether of two claims of one queue the one that stands first in its line never ranks behind the
+    #: other (then one look is enough).
+    # by_line: bool = False
+
     def rank(self, branch: Branch, claim: Claim) -> Any:
         """Compares siblings by the claim at the head of each: the lowest is served next.
 

@@ -9,6 +9,7 @@ from sluice_scheduler.core.fairness.claims import Claim
 class Drf:
     reclaims = True
     looks_back = False
+    by_line = True
 
     def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int]:
         """The lowest share first, then priority, then age."""

@@ -12,6 +12,7 @@ from sluice_scheduler.core.fairness.claims import Claim
 class UsageDrf:
     reclaims = False
     looks_back = True
+    by_line = True
 
     def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int, int]:
         return (branch.past_share, branch.share, -claim.priority, claim.created_ms)

@@ -1,0 +1,110 @@
+"""What fits: where a claim is placed if it is served now, and who is to be woken when that changes."""
+
+from __future__ import annotations
+
+from sluice_scheduler.core.fairness.branch import Branch, Stuck
+from sluice_scheduler.core.fairness.claims import (
+    Shape,
+    Spot,
+)
+from sluice_scheduler.core.fairness.rooms import Room, Watcher
+from sluice_scheduler.core.fairness.shapes import Shapes
+
+
+class Fits(Shapes):
+    """Shapes that do not fit are parked in their lines, and sleep where they fit nowhere."""
+
+    def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
+        """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
+        if not shape.placeable or (leaf.line.parked and shape in leaf.line.parked):
+            self._park(leaf, shape)
+            return None
+        if shape.scattered:
+            found = self._scatter(leaf, shape)
+        elif len(shape.spots) == 1:
+            (spot,) = shape.spots
+            found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
+        else:
+            spots = [spot for spot in shape.spots if self._is_open(spot) and self._is_allowed(leaf, spot)]
+            found = self._roomiest(spots)
+        if found is None:
+            self._park(leaf, shape)
+        return found
+
+    def _is_open(self, spot: Spot) -> bool:
+        if spot.asleep:
+            return False
+        for room, need in spot.needs:
+            if need > room.left:
+                spot.asleep = True
+                room.watch(spot, need)
+                if all(each.asleep for each in spot.shape.spots):
+                    self._awake.pop(spot.shape, None)
+                return False
+        return True
+
+    def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
+        """Whether no limit on the way up is in the way."""
+        return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
+
+    def _roomiest(self, spots: list[Spot]) -> Spot | None:
+        """Where most is left beside what must go there; of equals the first by name."""
+        return max(spots, key=self._ease, default=None)
+
+    def _ease(self, spot: Spot) -> int:
+        return min(
+            (
+                (room.left - need - self._pressed(spot, room, need)) * 1_000_000 // max(1, room.bound.amount)
+                for room, need in spot.needs
+            ),
+            default=0,
+        )
+
+    def _pressed(self, spot: Spot, room: Room, need: int) -> int:
+        return max(0, self.pressure.get(room.bound.dims[0], 0) - need // len(spot.shape.spots))
+
+    def _scatter(self, leaf: Branch, shape: Shape) -> Spot | None:
+        """Try to give each part a pool of its own."""
+        for pools in shape.spreads():
+            spot = self._spot(shape, pools)
+            if all(need <= room.left for room, need in spot.needs) and self._is_allowed(leaf, spot):
+                return spot
+        return None
+
+    def _park(self, leaf: Branch, shape: Shape) -> None:
+        """Do not try a shape again for a leaf before a room has grown that was too small."""
+        leaf.line.park(shape)
+        shape.sleepers[leaf] = None
+        if not shape.placeable:
+            return
+        if shape.scattered:  # rare: whatever grows may be what it needs
+            dim = self._smallest_scattered(shape)
+            room = self._root_room(dim)
+            self._stick(leaf, shape, room, room.left + 1)
+            return
+        for spot in shape.spots:
+            if not spot.asleep:
+                limit = self._first_limit(leaf, spot.cost)
+                if limit is not None:
+                    self._stick(leaf, shape, *limit)
+                    return
+
+    def _stick(self, leaf: Branch, shape: Shape, room: Room, need: int) -> None:
+        stuck = leaf.stuck.get(shape)
+        if stuck is None:
+            stuck = leaf.stuck[shape] = Stuck(leaf, shape)
+        room.watch(stuck, need)
+
+    def _wake(self, watcher: Watcher) -> None:
+        if isinstance(watcher, Spot):
+            watcher.asleep = False
+            shape = watcher.shape
+            self._awake[shape] = None
+            for leaf in shape.sleepers:
+                leaf.line.unpark(shape)
+                self._dirty[leaf] = None
+            shape.sleepers = {}
+        elif isinstance(watcher, Stuck):
+            watcher.shape.sleepers.pop(watcher.leaf, None)
+            watcher.leaf.line.unpark(watcher.shape)
+            self._dirty[watcher.leaf] = None
