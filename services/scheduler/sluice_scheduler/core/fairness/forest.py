@@ -341,7 +341,9 @@ class Forest(Fits):
         self.deserving = Deserving(self.root, self.whole)
 
     def _bound_anew(self) -> None:
-        """Queues' bounds are others now, and so are the rooms that somebody watches."""
+        """Queues' bounds are others now, and so are the rooms that somebody watches. Nobody is to shed for a limit
+        that is no more."""
+        self._overfull = {room: None for room in self._overfull if room.branch is self.root}
         dims_of: dict[Kind, set[Dim]] = {}
         for dim in self.capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)

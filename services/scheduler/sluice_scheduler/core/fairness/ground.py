@@ -210,9 +210,6 @@ class Ground:
         branch.floor = summed(branch.guarantees, self.kind_of)
         limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
         branch.limit = tightest(limits, dims_of, self.kind_of)
-        for room in branch.rooms:  # nobody is to shed for a limit that is no more
-            self._overfull.pop(room, None)
-            self._risen.pop(room, None)
         branch.rooms = [Room(branch, bound) for bound in limits]
         branch.rooms_of = {}
         for room in branch.rooms:
