@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from sluice_local import Stack, forget_given_endpoints
 
-settings.register_profile("thorough", max_examples=150, deadline=None, print_blob=True)
+settings.register_profile("thorough", max_examples=80, deadline=None, print_blob=True)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
 settings.load_profile("thorough")
 

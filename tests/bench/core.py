@@ -47,6 +47,8 @@ class Bench:
         """`fan_out` queues under each of so many parents; 0: all are roots."""
         self.state = State(installed_policies())
         self._version = 0
+        self.longest_s = 0.0
+        self.now_ms = 1
         config = CellConfig(
             cell="default", clusters=(CLUSTER,), kinds=("queue",), policy=policy, core_version=1
         )
@@ -84,7 +86,21 @@ class Bench:
         return list(step(self.state, event))
 
     def capacity(self, cpu: int) -> list[object]:
-        return self.see(NodeEvent, "node", node=NodeFacts(allocatable={"cpu": cpu, "memory": cpu * 2**30}))
+        """What one node offers now; and all that the steps behind that have left to the next records."""
+        size = {"cpu": cpu, "memory": cpu * 2**30}
+        decided: list[object] = self.see(NodeEvent, "node", node=NodeFacts(allocatable=size))
+        while self.state.cell.unfinished:
+            decided = decided + self.timed(
+                OutcomeEvent(seq=0, epoch="1-1", decision="none", result="Applied", **self._at())
+            )
+        return decided
+
+    def timed(self, event: Event) -> list[object]:
+        """Step, and remember the longest step."""
+        started = time.process_time()
+        decided: list[object] = list(step(self.state, event))
+        self.longest_s = max(self.longest_s, time.process_time() - started)
+        return decided
 
     def pods(self, count: int) -> Iterator[PodEvent]:
         for number in range(count):
@@ -107,12 +123,12 @@ class Bench:
         facts = replace(pod.facts, phase="Succeeded", gated=False)
         return self.see(PodEvent, pod.name, uid=pod.uid, namespace=pod.namespace, pod=facts)
 
-    def tick(self) -> None:
-        step(self.state, TickEvent(**self._at()))
+    def tick(self, after_ms: int = 0) -> list[object]:
+        self.now_ms += after_ms
+        return self.timed(TickEvent(**self._at()))
 
-    @staticmethod
-    def _at() -> dict[str, Any]:
-        return {"time_ms": 1, "cluster": CLUSTER}
+    def _at(self) -> dict[str, Any]:
+        return {"time_ms": self.now_ms, "cluster": CLUSTER}
 
 
 def admission_us(queues: int, pending: int, *, fan_out: int = 0, rounds: int = 2) -> float:
@@ -192,6 +208,43 @@ def no_op_us(pending: int = 10_000) -> float:
     return (time.process_time() - started) / 5_000 * 1e6
 
 
+def edit_ms(pods: int = 100_000) -> tuple[float, float, float]:
+    """Milliseconds for an edit of one Queue, for a node's change and for a tick, with so many pods, half of them
+    running."""
+    bench = Bench(1_000)
+    for event in bench.pods(pods):
+        step(bench.state, event)
+    bench.capacity(600 * pods)
+    bench.tick()
+    times = [time.process_time()]
+    bench.see(QueueEvent, "q0001", queue=QueueFacts(weight=2, namespaces=NamespaceSelector(names=("q0001",))))
+    times.append(time.process_time())
+    bench.capacity(601 * pods)
+    times.append(time.process_time())
+    bench.tick(1_000)
+    times.append(time.process_time())
+    edit, node, tick = ((b - a) * 1e3 for a, b in pairwise(times))
+    return edit, node, tick
+
+
+def taken_back(count: int) -> tuple[int, float, float]:
+    """How many of about so many pods were taken back for a queue that deserves them, in how many seconds of work,
+    and milliseconds of the longest step."""
+    bench = Bench(2)
+    events = list(bench.pods(4 * count))
+    for event in events[0::2]:
+        step(bench.state, event)
+    bench.capacity(sum(event.pod.requests["cpu"] for event in events[0::2]))
+    for event in events[1::2]:
+        step(bench.state, event)
+    bench.longest_s, evicted, started = 0.0, 0, time.process_time()
+    while True:
+        decided = bench.tick(1_000_000 if not evicted else 0)
+        evicted += sum(1 for decision in decided if type(decision).__name__ == "Evict")
+        if not bench.state.cell.unfinished:
+            return evicted, time.process_time() - started, bench.longest_s * 1e3
+
+
 def memory_mb(pending: int) -> float:
     """Of so many pending pods, all that the core keeps of them."""
     bench = Bench(1_000)
@@ -236,6 +289,13 @@ def main(arguments: list[str] | None = None) -> None:
         f"a pod's life: {arrived:.0f} us to arrive and be admitted, {shown:.0f} to be seen open, "
         f"{ended:.0f} to end"
     )
+    edit, node, tick = edit_ms(100_000 // scale)
+    print(
+        f"at {100_000 // scale:,} pods: an edit of a Queue {edit:.0f} ms, of a node {node:.0f} ms, a tick {tick:.0f} ms"
+    )
+    for count in (1_000 // scale, 4_000 // scale):
+        evicted, work_s, longest_ms = taken_back(count)
+        print(f"{evicted:,} pods taken back: {work_s:.2f} s of work, no step over {longest_ms:.0f} ms")
     print(f"event that changes nothing: {no_op_us():.1f} us")
     print(f"{100_000 // scale:,} pending pods: {memory_mb(100_000 // scale):.0f} MB")
     if not options.quick:

@@ -206,8 +206,8 @@ class TestRay:
                 seconds=FIRST_SEEN_S,
             )
             assert not clusters.get("report")["spec"].get("suspend", False)
-            submitter = Applications(cluster, "a", "Job").get("report")
-            assert not submitter["spec"].get("suspend", False)
+            submitters = Applications(cluster, "a", "Job")
+            eventually(lambda: not submitters.get("report")["spec"].get("suspend", False), seconds=30)
             assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["RayJob"]
             assert cpu_used(cluster) == "3.5"
             eventually(lambda: jobs.phase("report") == "Finished", seconds=60)

@@ -378,7 +378,7 @@ class Reference:
         best: tuple[tuple[object, ...], tuple[Claim, Spot, int]] | None = None
         if not node.children:
             head = self.head(node)
-            return (*head, self._class_of(node, head[0], DESERVED)) if head else None
+            return (*head, self._class_of(node, head[1], DESERVED)) if head else None
         for child in node.children:
             found = self._best(child)
             if found is None:
@@ -390,16 +390,13 @@ class Reference:
         if best is None:
             return None
         claim, spot, at = best[1]
-        return claim, spot, at if node is self.root else self._class_of(node, claim, at)
+        return claim, spot, at if node is self.root else self._class_of(node, spot, at)
 
-    def _class_of(self, node: Node, claim: Claim, below: int) -> int:
-        """Judged by the first place where it might go."""
-        spot = self.spots(claim)[0]
-        if below == COVERED or (not spot.scattered and self.is_covered(node, spot.cost)):
+    def _class_of(self, node: Node, spot: Spot, below: int) -> int:
+        """Judged by the place where it would go."""
+        if below == COVERED or self.is_covered(node, spot.cost):
             return COVERED
-        if below == DESERVED and not spot.scattered and self.deserves(node, spot.cost):
-            return DESERVED
-        return BEYOND
+        return DESERVED if below == DESERVED and self.deserves(node, spot.cost) else BEYOND
 
 
 def _like(facts: PodFacts) -> tuple[object, ...]:

@@ -67,6 +67,8 @@ class Forest(Fits):
         is held by a queue that is gone the pools still count."""
         before, self.leaves, self.inner = self.leaves, {}, []
         self.root.children, self.root.turns = [], []
+        self._overfull = {room: None for room in self._overfull if room.branch is self.root}
+        self._risen = {room: None for room in self._risen if room.branch is self.root}
         for node in sorted((node for node in tree.values() if node.parent is None), key=_order):
             self._grow(node, self.root, policies, before)
         for name in before.keys() - self.leaves.keys():

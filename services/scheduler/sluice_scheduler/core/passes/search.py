@@ -26,6 +26,8 @@ from sluice_scheduler.core.stored.entities import LostWork
 _BARREN_MAX: Final = 24
 #: So many units of one queue are looked at in one search.
 _LOOKS_MAX: Final = 256
+#: So many of them may be of the room's resources and yet not serve.
+_UNFIT_MAX: Final = 32
 #: So many units that are enough by themselves are compared.
 _ENOUGH_MAX: Final = 16
 
@@ -222,14 +224,17 @@ class Search:
         looks = self._looks.get(leaf)
         if looks is None:
             looks = self._looks[leaf] = in_victims_order(self._state, leaf)
-        while len(passed) < _LOOKS_MAX:
+        unfit = sum(1 for unit in passed if room.bound.part(unit.cost))
+        while len(passed) < _LOOKS_MAX and unfit < _UNFIT_MAX:
             following = next(looks, None)
             if following is None:
                 return None
-            if room.bound.part(following.cost) and fits(room, following) and self._is_free(following):
+            asks = bool(room.bound.part(following.cost))
+            if asks and fits(room, following) and self._is_free(following):
                 return following
             passed.append(following)
-            self._budget.spend(len(passed) % 8 == 0)
+            unfit += asks
+            self._budget.spend(len(passed) % 4 == 0)
         return None
 
     def _is_free(self, unit: Unit) -> bool:
