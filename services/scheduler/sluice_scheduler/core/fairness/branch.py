@@ -77,7 +77,7 @@ class Branch:
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
         self.past_share = 0  # of decayed usage, for policies that look back
-        self.stuck: dict[object, Stuck] = {}  # of a leaf: shapes that no limit on its path lets in
+        self.stuck: dict[object, list[Stuck]] = {}  # of a leaf: shapes that no limit on its path lets in
         self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
         self.share = 0
@@ -235,7 +235,7 @@ class Branch:
 
 
 class Stuck:
-    """A leaf's claims of one shape that a limit keeps out."""
+    """A leaf's claims of one shape that a limit keeps out of one spot."""
 
     __slots__ = ("leaf", "serial", "shape", "watching")
 

@@ -80,20 +80,19 @@ class Fits(Shapes):
         if shape.scattered:  # rare: whatever grows may be what it needs
             dim = self._smallest_scattered(shape)
             room = self._root_room(dim)
-            self._stick(leaf, shape, room, room.left + 1)
+            self._stick(leaf, shape, [(room, room.left + 1)])
             return
-        for spot in shape.spots:
-            if not spot.asleep:
-                limit = self._first_limit(leaf, spot.cost)
-                if limit is not None:
-                    self._stick(leaf, shape, *limit)
-                    return
+        awake = [spot for spot in shape.spots if not spot.asleep]
+        limits = [limit for spot in awake if (limit := self._first_limit(leaf, spot.cost)) is not None]
+        self._stick(leaf, shape, limits)
 
-    def _stick(self, leaf: Branch, shape: Shape, room: Room, need: int) -> None:
-        stuck = leaf.stuck.get(shape)
-        if stuck is None:
-            stuck = leaf.stuck[shape] = Stuck(leaf, shape)
-        room.watch(stuck, need)
+    def _stick(self, leaf: Branch, shape: Shape, limits: list[tuple[Room, int]]) -> None:
+        """Of each spot that is open but for a limit one room is watched: any of them may be the first to grow."""
+        if limits:
+            known = leaf.stuck.setdefault(shape, [])
+            known += [Stuck(leaf, shape) for _ in limits[len(known) :]]
+            for stuck, (room, need) in zip(known, limits, strict=False):
+                room.watch(stuck, need)
 
     def _wake(self, watcher: Watcher) -> None:
         if isinstance(watcher, Spot):

@@ -354,7 +354,7 @@ class Forest(Fits):
             self._set_bounds(branch, dims_of)
         for leaf in self.leaves.values():
             leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
-            for stuck in list(leaf.stuck.values()):
+            for stuck in [each for row in leaf.stuck.values() for each in row]:
                 stop_watching(stuck)
                 self._wake(stuck)
             leaf.stuck, leaf.turn = {}, None

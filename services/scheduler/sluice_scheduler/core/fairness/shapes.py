@@ -115,8 +115,7 @@ class Shapes(Ground):
         """A leaf has no claims of a shape any more."""
         del shape.lines[leaf]
         shape.sleepers.pop(leaf, None)
-        stuck = leaf.stuck.pop(shape, None)
-        if stuck is not None:
+        for stuck in leaf.stuck.pop(shape, ()):
             stop_watching(stuck)
 
     def _forget_shape(self, shape: Shape) -> None:

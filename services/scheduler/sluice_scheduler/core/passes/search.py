@@ -202,7 +202,8 @@ class Search:
 
     def _leaves_below(self, room: Room, scope: Branch) -> Iterator[Branch]:
         if scope.is_leaf:
-            yield scope
+            if scope is not self._avoid:  # its own limit may be what is too small
+                yield scope
             return
         with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
             first = list(islice(children, _BARREN_MAX))
