@@ -119,13 +119,8 @@ class Branch:
     def measure(self, capacity: Mapping[Kind, int]) -> None:
         self.share = dominant_share(self.held, capacity, self.weight)
 
-    def share_with(self, kinds: KindCost, capacity: Mapping[Kind, int], sign: int = 1) -> int:
-        """The share as it would be with so much more, or (-1) less."""
-        if sign < 0:
-            held = dict(self.held)
-            for kind, amount in kinds:
-                held[kind] = held.get(kind, 0) - amount
-            return dominant_share(held, capacity, self.weight)
+    def share_with(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> int:
+        """The share as it would be with so much more."""
         share = self.share
         for kind, amount in kinds:
             part = part_of_kind(self.held.get(kind, 0) + amount, capacity.get(kind, 0), self.weight)

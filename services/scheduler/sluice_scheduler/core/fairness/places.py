@@ -105,11 +105,8 @@ class Places:
         if unmanaged.pool in self.node_count:
             self._count(unmanaged.cluster, unmanaged.pool, unmanaged.requests, -sign)
 
-    def pool_with(self, labels: Labels) -> str:
-        """The pool that takes nodes with these labels. Pools do not overlap: the first by name is the one."""
-        return next(self._pools_with(labels), "")
-
     def _pools_with(self, labels: Labels) -> Iterator[str]:
+        """The pools that select nodes with these labels. Pools do not overlap: the first by name has them."""
         return (pool.name for pool in self.pools if pool.facts.node_selector.items() <= labels.items())
 
     def overlap(self, pool: str) -> str:

@@ -99,10 +99,6 @@ class Room:
                 entry[3].serial += 1
         return found
 
-    def all_watchers(self) -> list[Watcher]:
-        """Everybody who watches it."""
-        return [entry[3] for entry in self._watchers if _counts(entry)]
-
 
 def _counts(entry: tuple[int, int, int, Watcher]) -> bool:
     return entry[3].watching is not None and entry[3].serial == entry[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.fairness.claims import Claim, part_of
@@ -71,8 +70,3 @@ def offer_retries(state: State) -> None:
         pod.retry_ms = 0
         state.pods.put(pod)
         state.enter(pod)
-
-
-def paused(state: State) -> Iterable[str]:
-    """The keys of pods that are offered again later, because their admission failed."""
-    return (key for key in state.retries if not state.pod(key).holds)
