@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -44,6 +45,12 @@ def test_a_function_of_the_product_fits_on_a_screen() -> None:
         if lines_of(function) > FUNCTION_LINES_MAX and f"{file.stem}.{function.name}" not in LONG_FROM_BEFORE
     }
     assert too_long == {}
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest takes them for one module, and then runs nothing at all."""
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_all_packages_are_one_version_which_the_changelog_tells_of() -> None:
