@@ -176,4 +176,5 @@ def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], coun
 
 
 def pod_cost(pod: Pod) -> Cost:
-    return cost_of(pod.cluster, pod.pool, tuple(pod.facts.requests.items()))
+    cluster, pool = pod.cluster, pod.pool
+    return tuple([((cluster, pool, resource), each) for resource, each in pod.facts.requests.items() if each])

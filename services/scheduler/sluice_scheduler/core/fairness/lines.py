@@ -6,7 +6,6 @@ import heapq
 from bisect import insort
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -96,14 +95,12 @@ class Line:
         """The first of all, whether or not it fits."""
         return self._top(self._all, parked=True)
 
-    def in_order(self, most: int) -> list[Claim]:
-        """The first so many claims by place, whether or not they fit; of a strict line as many as of others."""
+    def in_order(self) -> Iterator[Claim]:
+        """The claims by place, whether or not they fit."""
         firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
         if len(firsts) == 1:
-            row = self._rows[firsts[0].shape]
-            return list(islice((claim for claim in row if claim.line), most))
-        rows = ((claim for claim in self._rows[first.shape] if claim.line) for first in firsts)
-        return list(islice(heapq.merge(*rows, key=_by_place), most))
+            return self.row(firsts[0].shape)
+        return heapq.merge(*(self.row(first.shape) for first in firsts), key=_by_place)
 
     def firsts(self, most: int) -> list[Claim]:
         """The first claim of each shape, by place; at most so many, and in a strict line the first of all."""

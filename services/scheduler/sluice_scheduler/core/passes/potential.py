@@ -11,20 +11,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
+from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind, KindCost
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
+from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.units import Unit, in_order_of_protection
+from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order
 
 
 class Worth:
     """What queues hold is worth, kept while one pass takes back: victims that were worth nothing change nothing."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, budget: Budget) -> None:
         self._state = state
+        self._budget = budget
         self._covered: dict[Branch, set[str]] = {}
         self._crossing: dict[Branch, _Crossing] = {}
 
@@ -37,7 +40,7 @@ class Worth:
                 if known is not None and not known.isdisjoint(keys):
                     del self._covered[branch]
             crossing = self._crossing.get(unit.leaf)
-            if crossing is not None and not crossing.keys.isdisjoint(keys):
+            if crossing is not None and not crossing.stands_without((unit,)):
                 del self._crossing[unit.leaf]
 
     # ---- within guarantees
@@ -92,8 +95,14 @@ class Worth:
 
     def _protected(self, leaf: Branch) -> Iterator[Unit]:
         """A leaf's units, those that are protected most first; gangs without their growth."""
-        for unit in in_order_of_protection(self._state, leaf):
-            yield self._minimum_of(unit) if unit.is_whole else unit
+        return map(self._less_growth, in_order_of_protection(self._state, leaf))
+
+    def _unprotected(self, leaf: Branch) -> Iterator[Unit]:
+        """The same from the other end."""
+        return map(self._less_growth, in_victims_order(self._state, leaf, pausing=True))
+
+    def _less_growth(self, unit: Unit) -> Unit:
+        return self._minimum_of(unit) if unit.is_whole else unit
 
     def _minimum_of(self, whole: Unit) -> Unit:
         """A gang without its growth, which stands for itself."""
@@ -118,8 +127,7 @@ class Worth:
         whole = self._state.forest.whole
         held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
         if paper.is_above(leaf, [*leaf.held, *leaf.deserved]):
-            gone = {key for unit in taken if unit.leaf is leaf for key in _keys(unit)}
-            crossing = self._crossing_of(leaf, gone)
+            crossing = self._crossing_of(leaf, taken)
             if not crossing.counts:
                 return crossing.whole_units
         return sum(
@@ -129,52 +137,72 @@ class Worth:
             for kind, amount in held.items()
         )
 
-    def _crossing_of(self, leaf: Branch, gone: set[str]) -> _Crossing:
+    def _crossing_of(self, leaf: Branch, taken: Collection[Unit]) -> _Crossing:
         known = self._crossing.get(leaf)
         if known is None:
-            known = self._crossing[leaf] = self._find_crossing(leaf, set())
-        return known if known.keys.isdisjoint(gone) else self._find_crossing(leaf, gone)
+            known = self._crossing[leaf] = self._find_crossing(leaf, ())
+        mine = [unit for unit in taken if unit.leaf is leaf]
+        return known if known.stands_without(mine) else self._find_crossing(leaf, mine)
 
-    def _find_crossing(self, leaf: Branch, gone: set[str]) -> _Crossing:
-        """With which unit a leaf crosses what it deserves, and what it holds below that in whole units."""
-        state = self._state
-        facts = leaf.queue.facts if leaf.queue is not None else None
-        tenure_ms = state.config.tenure_ms if facts is None or facts.tenure_ms is None else facts.tenure_ms
-        held: dict[Kind, int] = {}
-        below: set[str] = set()
-        counts = None
-        for unit in self._protected(leaf):
-            if not gone.isdisjoint(_keys(unit)):
-                continue
-            with_it = dict(held)
-            for kind, amount in state.forest.kind_of.cost(unit.cost):
-                with_it[kind] = with_it.get(kind, 0) + amount
-            if self._is_within(leaf, with_it):
-                held = with_it
-                below.update(_keys(unit))
-            elif counts is None:
-                counts = state.coarse_now_ms - unit.admitted_ms < tenure_ms
-                below.update(_keys(unit))
-                if counts:
-                    break
-        whole = sum(part_of_kind(amount, state.forest.whole.get(kind, 0)) for kind, amount in held.items())
-        return _Crossing(True if counts is None else counts, whole, below)
+    def _find_crossing(self, leaf: Branch, taken: Collection[Unit]) -> _Crossing:
+        """With which unit a leaf crosses what it deserves, and what it holds within that in whole units.
 
-    def _is_within(self, leaf: Branch, held: dict[Kind, int]) -> bool:
-        whole = self._state.forest.whole
-        return all(
-            amount << FRACTION_BITS <= leaf.deserved.get(kind, 0) + slack(whole.get(kind, 0))
-            for kind, amount in held.items()
+        The former is looked for from the unit that is protected least: that costs what is beyond, not what is held.
+        """
+        forest = self._state.forest
+        kinds_of = forest.kind_of.cost
+        held = dict(leaf.held)
+        gone = {key for unit in taken for key in _keys(unit)}
+        for kind, amount in chain.from_iterable(kinds_of(unit.cost) for unit in taken):
+            held[kind] -= amount
+        over = {kind: amount - self._most(leaf, kind) for kind, amount in held.items()}
+        beyond: list[tuple[Unit, KindCost]] = []
+        for unit in self._unprotected(leaf):
+            if max(over.values()) <= 0:
+                break
+            if not gone or gone.isdisjoint(_keys(unit)):
+                kinds = kinds_of(unit.cost)
+                for kind, amount in kinds:
+                    over[kind] -= amount
+                beyond.append((unit, kinds))
+        self._budget.spend(len(beyond) // 8)
+        counts = not beyond or self._is_young(beyond.pop()[0])
+        worthless: set[str] = set()
+        for unit, kinds in reversed(beyond):
+            if not counts and all(over[kind] + amount <= 0 for kind, amount in kinds):
+                for kind, amount in kinds:
+                    over[kind] += amount
+            else:
+                worthless.update(_keys(unit))
+        whole = sum(
+            part_of_kind(each + self._most(leaf, kind), forest.whole.get(kind, 0))
+            for kind, each in over.items()
         )
+        return _Crossing(counts, whole, worthless)
+
+    def _most(self, leaf: Branch, kind: Kind) -> int:
+        """So much of a kind a leaf may hold within what it deserves."""
+        return (leaf.deserved.get(kind, 0) + slack(self._state.forest.whole.get(kind, 0))) >> FRACTION_BITS
+
+    def _is_young(self, unit: Unit) -> bool:
+        """Whether it has been there for less than a tenure."""
+        facts = unit.leaf.queue.facts if unit.leaf.queue is not None else None
+        tenure_ms = facts.tenure_ms if facts is not None else None
+        if tenure_ms is None:
+            tenure_ms = self._state.config.tenure_ms
+        return self._state.coarse_now_ms - unit.admitted_ms < tenure_ms
 
 
 class _Crossing:
-    __slots__ = ("counts", "keys", "whole_units")
+    __slots__ = ("_worthless", "counts", "whole_units")
 
-    def __init__(self, counts: bool, whole_units: int, keys: set[str]) -> None:
+    def __init__(self, counts: bool, whole_units: int, worthless: set[str]) -> None:
         self.counts = counts  # whether the unit that crosses has been there for less than a tenure
         self.whole_units = whole_units
-        self.keys = keys  # of the units that all this stands on
+        self._worthless = worthless  # pods beyond what is deserved, which all this does not stand on
+
+    def stands_without(self, units: Iterable[Unit]) -> bool:
+        return all(key in self._worthless for unit in units for key in _keys(unit))
 
 
 def _keys(unit: Unit) -> list[str]:

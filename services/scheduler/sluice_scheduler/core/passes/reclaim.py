@@ -7,12 +7,13 @@ victims is judged wrong, others are tried, within the step's budget.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import Branch, below_common
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.budget import Budget
@@ -73,7 +74,7 @@ class Session:
         self.state = state
         self.budget = budget
         self.ripens = ripens
-        self.worth = Worth(state)
+        self.worth = Worth(state, budget)
         self.ranking = Ranking()
 
     def let_in(self, leaf: Branch, claim: Claim) -> bool:
@@ -298,20 +299,39 @@ class Move:
         if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
             return []
         found: list[tuple[Branch, Claim, Cost]] = []
-        others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf and len(leaf.line)]
         kind = self._spot.kinds[0][0]
-        others.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
-        for leaf in (self._leaf, *others):
-            if len(found) >= _LET_IN_MAX:
-                break
-            for claim in leaf.line.in_order(_LET_IN_MAX - len(found)):
+        others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf]
+        self._session.budget.spend(len(others) // 32)
+        hopeful = self._whose_first_fits(others)
+        hopeful.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
+        for leaf in (self._leaf, *hopeful):
+            for claim in islice(leaf.line.in_order(), _LET_IN_MAX - len(found)):
+                if claim is self._claim:
+                    continue
                 self._session.budget.spend(len(found) % 8 == 0)
-                cost = self._fits_on_paper(leaf, claim) if claim is not self._claim else None
-                if cost is not None:
-                    self._paper.move(leaf, cost, 1)
-                    found.append((leaf, claim, cost))
-                elif claim is not self._claim:
+                cost = self._fits_on_paper(leaf, claim)
+                if cost is None:
                     break
+                self._paper.move(leaf, cost, 1)
+                found.append((leaf, claim, cost))
+        return found
+
+    def _whose_first_fits(self, leaves: Iterable[Branch]) -> list[Branch]:
+        """Those whose first claim the pools have room for on paper."""
+        known: dict[Shape, bool] = {}
+        found = []
+        for leaf in leaves:
+            first = leaf.line.first()
+            if first is None:
+                continue
+            shape = first.shape
+            if shape not in known:
+                known[shape] = any(
+                    all(self._paper.missing(room) + need <= 0 for room, need in spot.needs)
+                    for spot in shape.spots
+                )
+            if known[shape]:
+                found.append(leaf)
         return found
 
     def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:

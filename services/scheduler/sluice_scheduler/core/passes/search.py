@@ -30,6 +30,7 @@ _LOOKS_MAX: Final = 256
 _UNFIT_MAX: Final = 32
 #: So many units that are enough by themselves are compared.
 _ENOUGH_MAX: Final = 16
+_ANY_SIZE: Final = 1 << 62
 
 
 #: How far above, its share, who was there last, and who that is.
@@ -113,11 +114,11 @@ class Search:
 
     def small_units(self) -> bool:
         """Take units that are no larger than what is missing."""
-        return self._collect(lambda room, unit: room.bound.part(unit.cost) <= self._paper.missing(room))
+        return self._collect(small=True)
 
     def any_units(self) -> bool:
         """Take units of any size."""
-        return self._collect(lambda _room, _unit: True)
+        return self._collect(small=False)
 
     def enough_by_itself(self) -> list[Unit]:
         """Units each of which would be enough, the one that wastes least first."""
@@ -126,8 +127,8 @@ class Search:
             return []
         found: list[tuple[int, int, int, Unit]] = []
         for leaf in islice(self._leaves(missing[0][0]), _ENOUGH_MAX):
-            for unit in islice(in_victims_order(self._state, leaf), _ENOUGH_MAX):
-                self._budget.spend()
+            for at, unit in enumerate(islice(in_victims_order(self._state, leaf), _ENOUGH_MAX)):
+                self._budget.spend(at % 4 == 0)
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
                 if all(part >= need for part, need in parts) and self._is_free(unit):
                     waste = sum(part - need for part, need in parts)
@@ -170,24 +171,25 @@ class Search:
 
     # ---- one unit after another
 
-    def _collect(self, fits: Callable[[Room, Unit], bool]) -> bool:
+    def _collect(self, *, small: bool) -> bool:
         while (room := next(self._short(), None)) is not None:
             self._budget.spend()
             self._was_short[room] = None
-            unit = self._next_unit(room, room.branch, fits)
+            most = self._paper.missing(room) if small else _ANY_SIZE
+            unit = self._next_unit(room, room.branch, most)
             if unit is None or self._budget.is_overdrawn:
                 return False
             self.take(unit)
         self.spare()
         return bool(self.taken)
 
-    def _next_unit(self, room: Room, scope: Branch, fits: Callable[[Room, Unit], bool]) -> Unit | None:
+    def _next_unit(self, room: Room, scope: Branch, most: int) -> Unit | None:
         if scope.is_leaf:
-            return None if scope is self._avoid else self._unit_in(room, scope, fits)
+            return None if scope is self._avoid else self._unit_in(room, scope, most)
         with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
             for child in islice(children, _BARREN_MAX):
                 if self._is_open(child, room.bound.dims):
-                    unit = self._next_unit(room, child, fits)
+                    unit = self._next_unit(room, child, most)
                     if unit is not None:
                         return unit
                 self._budget.spend()
@@ -216,10 +218,11 @@ class Search:
             return False
         return self._may_take_from(child)
 
-    def _unit_in(self, room: Room, leaf: Branch, fits: Callable[[Room, Unit], bool]) -> Unit | None:
+    def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
+        """The queue's next unit that holds something of the room, and no more than so much."""
         passed = self._left.setdefault(leaf, [])
         for at, unit in enumerate(passed):
-            if room.bound.part(unit.cost) and fits(room, unit) and self._is_free(unit):
+            if 0 < room.bound.part(unit.cost) <= most and self._is_free(unit):
                 del passed[at]
                 return unit
         looks = self._looks.get(leaf)
@@ -230,12 +233,12 @@ class Search:
             following = next(looks, None)
             if following is None:
                 return None
-            asks = bool(room.bound.part(following.cost))
-            if asks and fits(room, following) and self._is_free(following):
+            part = room.bound.part(following.cost)
+            if 0 < part <= most and self._is_free(following):
                 return following
             passed.append(following)
-            unfit += asks
-            self._budget.spend(len(passed) % 4 == 0)
+            unfit += part > 0
+            self._budget.spend(len(passed) % 8 == 0)
         return None
 
     def _is_free(self, unit: Unit) -> bool:

@@ -39,7 +39,7 @@ def shed(state: State, budget: Budget) -> bool:
 
 def _to_shed(state: State, budget: Budget, room: Room) -> list[Unit]:
     """Units to take back from a room that holds too much; as far as the budget goes, or all that it takes."""
-    worth = Worth(state)
+    worth = Worth(state, budget)
     for spares_guaranteed in (True, False):
         paper = Paper(state.forest)
 

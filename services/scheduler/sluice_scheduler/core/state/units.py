@@ -30,12 +30,14 @@ Entry: TypeAlias = tuple[int, int, int, str]
 class Units:
     """What one queue's pods can be taken back as."""
 
-    __slots__ = ("gangs", "growth", "none_before_ms")
+    __slots__ = ("alone", "gangs", "growth", "none_before_ms")
 
     def __init__(self) -> None:
         self.growth: list[Entry] = []
         self.gangs: list[Entry] = []
         self.none_before_ms = 0  # no unit was admitted earlier
+        #: Those pods of no application that were looked at, by key: a search meets them again and again.
+        self.alone: dict[str, Unit] = {}
 
     def any_from(self, time_ms: int) -> bool:
         """Whether any unit was admitted then or earlier. What comes later is younger, so a bound stays one."""
@@ -55,6 +57,7 @@ class Units:
         at = bisect_left(entries, entry)
         assert entries[at] == entry, f"{entry} is not among its queue's units"
         del entries[at]
+        self.alone.pop(entry[3], None)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +71,12 @@ class Unit:
     admitted_ms: int
     application: Application | None = None
     growth: bool = True
+
+    @property
+    def cluster(self) -> str:
+        if self.application is not None:
+            return self.application.key[0]
+        return self.pods[0].cluster
 
     @property
     def is_whole(self) -> bool:
@@ -97,38 +106,51 @@ def entry_of(pod: Pod, priority: int) -> Entry:
     return (-priority, pod.admitted_ms, pod.seq, pod.key)
 
 
-def in_victims_order(
-    state: State, leaf: Branch, *, growth: bool = True, gangs: bool = True
-) -> Iterator[Unit]:
-    """A queue's units, who goes first first. Those that can't be evicted just now are left out."""
+def in_victims_order(state: State, leaf: Branch, *, pausing: bool = False) -> Iterator[Unit]:
+    """A queue's units, who goes first first. `pausing`: also those that can't be evicted just now."""
     units = state.units.get(leaf.name)
     if units is None:
         return
-    entries = chain(reversed(units.growth) if growth else (), reversed(units.gangs) if gangs else ())
-    yield from _made(state, leaf, entries)
-
-
-def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
-    units = state.units.get(leaf.name)
-    if units is not None:
-        yield from _made(state, leaf, chain(units.gangs, units.growth), pausing=True)
-
-
-def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
     seen: set[str] = set()  # pods of replicas that had their turn
-    for entry in entries:
-        if state.is_aside(entry[3]):
-            continue
-        with state.work_on(entry[3]):
-            unit = _unit(state, leaf, entry[3])
-        if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
-            continue
+    for unit, key in _made(state, leaf, units, chain(reversed(units.growth), reversed(units.gangs))):
         if len(unit.pods) > 1 and unit.growth:
-            if entry[3] in seen:
+            if key in seen:
                 continue
             seen.update(pod.key for pod in unit.pods)
         if pausing or not unit.pauses:
             yield unit
+
+
+def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
+    """All of a queue's units, just the other way round: a replica stands where its last pod does."""
+    units = state.units.get(leaf.name)
+    if units is None:
+        return
+    seen: set[str] = set()
+    for unit, key in _made(state, leaf, units, chain(units.gangs, units.growth)):
+        if len(unit.pods) > 1 and unit.growth:
+            seen.add(key)
+            if not all(pod.key in seen for pod in unit.pods):
+                continue
+        yield unit
+
+
+def _made(state: State, leaf: Branch, units: Units, entries: Iterable[Entry]) -> Iterator[tuple[Unit, str]]:
+    live: dict[str, bool] = {}
+    for *_, key in entries:
+        if state.is_aside(key):
+            continue
+        unit = units.alone.get(key)
+        if unit is None or unit.leaf is not leaf:
+            with state.work_on(key):
+                unit = _unit(state, leaf, key)
+            if unit.application is None and not unit.pods[0].application:
+                units.alone[key] = unit
+        cluster = unit.cluster
+        if cluster not in live:
+            live[cluster] = state.is_live(cluster)
+        if live[cluster]:
+            yield unit, key
 
 
 def _unit(state: State, leaf: Branch, key: str) -> Unit:
