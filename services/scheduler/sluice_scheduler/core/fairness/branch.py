@@ -34,6 +34,7 @@ class Branch:
     promised claims are in. `leaving` is the difference to what is held now. `held` is `usage` by kind."""
 
     __slots__ = (
+        "allowed",
         "bounded",
         "children",
         "deserved",
@@ -82,6 +83,7 @@ class Branch:
 
         self.share = 0
         self.deserved: dict[Kind, int] = {}  # in parts of a unit (`FRACTION_BITS`)
+        self.allowed: dict[Kind, int] = {}  # the same in whole amounts, with what a rounding leaves
         self.head: Claim | None = None  # who is tried when it is this branch's turn
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
@@ -127,12 +129,18 @@ class Branch:
             share = max(share, part)
         return share
 
-    def deserves(self, kinds: KindCost, capacity: Mapping[Kind, int]) -> bool:
+    def allow(self, capacity: Mapping[Kind, int]) -> None:
+        """Reckon how much of each kind the branch may hold within what it deserves."""
+        self.allowed = {
+            kind: (amount + slack(capacity.get(kind, 0))) >> FRACTION_BITS
+            for kind, amount in self.deserved.items()
+        }
+
+    def deserves(self, kinds: KindCost) -> bool:
         """Whether the branch would stay within what it deserves of all that is asked for."""
-        held, deserved = self.held, self.deserved
+        held, allowed = self.held, self.allowed
         for kind, amount in kinds:
-            allowed = deserved.get(kind, 0) + slack(capacity.get(kind, 0))
-            if (held.get(kind, 0) + amount) << FRACTION_BITS > allowed:
+            if held.get(kind, 0) + amount > allowed.get(kind, 0):
                 return False
         return True
 
@@ -222,6 +230,10 @@ class Branch:
                     return False
                 covered = True
         return covered
+
+    def covering(self, cost: Cost) -> list[Branch]:
+        """The branches on the path whose guarantees cover it."""
+        return [branch for branch in self.path if branch.guarantees and branch.is_covered(cost)]
 
     def used(self, bound: Bound) -> int:
         if len(bound.dims) == 1:

@@ -127,12 +127,12 @@ class Forest(Fits):
     def _class_in(self, branch: Branch, kinds: KindCost, cost: Cost) -> int:
         if branch.guarantees and branch.is_covered(cost):
             return COVERED
-        return DESERVED if branch.deserves(kinds, self.whole) else BEYOND
+        return DESERVED if branch.deserves(kinds) else BEYOND
 
     def _class_above(self, branch: Branch, below: int, kinds: KindCost, cost: Cost) -> int:
         if below == COVERED or (branch.guarantees and branch.is_covered(cost)):
             return COVERED
-        return DESERVED if below == DESERVED and branch.deserves(kinds, self.whole) else BEYOND
+        return DESERVED if below == DESERVED and branch.deserves(kinds) else BEYOND
 
     def next(self) -> tuple[Branch, Claim, Spot] | None:
         """The leaf, claim and spot to be served next."""
@@ -217,13 +217,12 @@ class Forest(Fits):
 
     def _take_turn(self, leaf: Branch) -> None:
         """Let a leaf stand where the best of the claims puts it that may fit."""
-        leaf.head = leaf.line.head()
-        leaf.take_turn(self._least_class(leaf) if leaf.head is not None else BEYOND)
+        head = leaf.head = leaf.line.head()
+        leaf.take_turn(BEYOND if head is None else self._least_class(leaf, head))
 
-    def _least_class(self, leaf: Branch) -> int:
+    def _least_class(self, leaf: Branch, head: Claim) -> int:
         """The best class that any of a leaf's claims may have; whoever comes up is looked at again."""
-        assert leaf.head is not None
-        at = self._class_of_shape(leaf, leaf.head.shape)
+        at = self._class_of_shape(leaf, head.shape)
         best = COVERED if leaf.guarantees else DESERVED
         if at == best or leaf.line.is_uniform or leaf.parent is None or not leaf.parent.policy.reclaims:
             return at
@@ -284,6 +283,7 @@ class Forest(Fits):
         self.version += 1
         for branch, amounts in deserved.items():
             branch.deserved = amounts
+            branch.allow(self.whole)
         for branch in deserved:
             if branch.is_leaf:
                 self._dirty[branch] = None
@@ -340,6 +340,8 @@ class Forest(Fits):
                 self._place_anew(shape)
         elif len(set(self._places.supplies.values())) > 1:
             self._prefer_anew()
+        for branch in self.all_branches():
+            branch.allow(self.whole)
         self.deserving = Deserving(self.root, self.whole)
 
     def _bound_anew(self) -> None:

@@ -41,7 +41,7 @@ def is_barred(state: State, claim: Claim) -> bool:
     if state.coarse_now_ms - workload.barred_ms >= state.config.tenure_ms:
         return False  # who takes turns waits for no more than a tenure
     leaf = state.forest.leaves[claim.line]
-    return not any(branch.is_covered(spot.cost) for spot in claim.shape.spots[:1] for branch in leaf.path)
+    return not any(leaf.covering(spot.cost) for spot in claim.shape.spots[:1])
 
 
 class Claimants:
@@ -94,7 +94,7 @@ class Claimants:
         if leaf.queue is not None and leaf.queue.facts.preemption != "never":
             return True
         spot = claim.shape.spots[0]
-        if any(branch.is_covered(spot.cost) for branch in leaf.path):
+        if leaf.covering(spot.cost):
             return True
         if not leaf.is_owed(spot.kinds, self._forest.whole):
             return False
@@ -112,7 +112,7 @@ class Claimants:
         others = max((share for share, child in richest if child is not branch), default=0)
         if branch.share_with(spot.kinds, self._forest.whole) < others:
             return True
-        return branch.deserves(spot.kinds, self._forest.whole) and self._anybody_above(branch, spot)
+        return branch.deserves(spot.kinds) and self._anybody_above(branch, spot)
 
     def _anybody_above(self, branch: Branch, spot: Spot) -> bool:
         assert branch.parent is not None

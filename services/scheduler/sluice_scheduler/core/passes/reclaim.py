@@ -99,7 +99,7 @@ class Move:
         self._claim = claim
         self._spot = spot
         self._rooms = self._forest.rooms_for(leaf, spot.cost)
-        self._covering = [branch for branch in leaf.path if branch.is_covered(spot.cost)]
+        self._covering = leaf.covering(spot.cost)
         self._before = Paper(self._forest)
         self._paper = Paper(self._forest)
         self._paper.move(leaf, spot.cost, 1)

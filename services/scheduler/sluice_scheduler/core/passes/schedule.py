@@ -212,7 +212,7 @@ def open_gate(
 
 def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
     where = f"fits into pool {spot.where}"
-    if any(branch.is_covered(spot.cost) for branch in leaf.path):
+    if leaf.covering(spot.cost):
         return f"{where}, and a guarantee covers it"
     if was_kept:
         return f"{where}; room was kept for it, for its turn had come long ago"
