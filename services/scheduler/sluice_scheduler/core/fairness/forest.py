@@ -224,8 +224,10 @@ class Forest(Fits):
         """The best class that any of a leaf's claims may have; whoever comes up is looked at again."""
         at = self._class_of_shape(leaf, head.shape)
         best = COVERED if leaf.guarantees else DESERVED
-        if at == best or leaf.line.is_uniform or leaf.parent is None or not leaf.parent.policy.reclaims:
+        if at == best or leaf.line.is_uniform or leaf.parent is None:
             return at
+        if best != COVERED and not leaf.parent.policy.reclaims:
+            return at  # under such a policy no other class counts
         for claim in leaf.line.ready():
             at = min(at, self._class_of_shape(leaf, claim.shape))
             if at == best:
