@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from sluice.applications import BY_HAND
@@ -33,8 +32,6 @@ from sluice_scheduler.core.stored.entities import JOB_REPORT, Report
 
 #: Of what is made once and never changed.
 _GENERATION: Final = 1
-#: Of an object's name in the name of another.
-_NAME_MAX: Final = 200
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
 WAITING_TOLD_MAX: Final = 20
@@ -84,19 +81,11 @@ def show_release(state: State) -> None:
             _report(state, workload, state.applications[workload.place], lines)
 
 
-def shown_name(workload: Workload) -> str:
-    """Of its DynamicWorkload. A later application of the same name has another."""
-    if workload.facts.kind == BY_HAND:
-        return workload.name
-    mark = sha256(workload.uid.encode()).hexdigest()[:5]
-    return f"{workload.facts.kind.lower()}-{workload.name[:_NAME_MAX]}-{mark}"
-
-
 def _create(state: State, workload: Workload) -> None:
     facts = workload.facts
     if workload.shown or facts.finished:
         return
-    workload.shown = shown_name(workload)
+    workload.shown = workload.shown_name
     state.workloads.put(workload)
     if facts.kind == BY_HAND:
         return
