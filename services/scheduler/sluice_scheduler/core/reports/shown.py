@@ -66,7 +66,7 @@ def show(state: State) -> None:
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
     """Whose status is the oldest comes first."""
     last = state.reports.get(f"{Report.kind}/{workload.key}")
-    return (last.seq if last is not None else 0, workload.key)
+    return (last.told_ms if last is not None else 0, workload.key)
 
 
 def show_release(state: State) -> None:
@@ -156,7 +156,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if last is not None and last.says(shown, conditions):
         return
     standing = lines.standing(_claim_of(state, workload, app))
-    decision = state.decide_about(
+    state.decide_about(
         ReportWorkload,
         workload,
         name=workload.shown,
@@ -172,7 +172,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
         reason=phase,
         sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
     )
-    state.reports.put(Report(about=workload.key, seq=decision.seq, figures=shown, conditions=conditions))
+    state.reports.put(Report(about=workload.key, told_ms=state.now_ms, figures=shown, conditions=conditions))
 
 
 def _report_job(state: State, workload: Workload) -> None:
@@ -201,7 +201,7 @@ def _report_job(state: State, workload: Workload) -> None:
     )
     if last is not None and last.says(figures, conditions):
         return
-    decision = state.decide_about(
+    state.decide_about(
         ReportJob,
         workload,
         conditions=conditions,
@@ -209,7 +209,7 @@ def _report_job(state: State, workload: Workload) -> None:
         sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
         **figures,
     )
-    state.reports.put(Report(about=about, seq=decision.seq, figures=figures, conditions=conditions))
+    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=figures, conditions=conditions))
 
 
 def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
