@@ -1,7 +1,8 @@
 """The decision log, `sluice.decisions.v1`: everything that the scheduler decides, and nothing else.
 
 `seq` has no holes within a cell. The epoch of the writer is a header and no part of the record, so that a
-replay under another epoch gives the same bytes.
+replay under another epoch gives the same bytes. Statuses stand between the decisions and have no place in their
+sequence (seq 0): they may be told again, and in other words.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WorkloadPhase: TypeAlias = Literal["Pending", "Running", "Growing", "Reclaiming"
 class Decision:
     type: ClassVar[str]
 
-    seq: int
+    seq: int  # 0 of a status
     cell: str
     cluster: str
     time_ms: int
@@ -28,7 +29,7 @@ class Decision:
 
     @property
     def id(self) -> str:
-        return f"{self.cell}/{self.seq}"
+        return f"{self.cell}/{self.seq or f'{self.subject}/{self.time_ms}/{self.reason}'}"
 
     @property
     def subject(self) -> str:
@@ -50,6 +51,12 @@ class ObjectDecision(Decision):
     @property
     def kind(self) -> str:
         return "pod"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(ObjectDecision):
+    """What people are shown of an object. Nothing is decided by it, so it has no seq; of the statuses of one
+    object the last one under the latest epoch counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +122,7 @@ class ShownPodSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateWorkload(ObjectDecision):
+class CreateWorkload(Status):
     """Make the DynamicWorkload that shows what is known of an application; `name` is its own."""
 
     type: ClassVar[str] = "createworkload"
@@ -190,7 +197,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportQueue(ObjectDecision):
+class ReportQueue(Status):
     """A Queue's status. Amounts are in base units: what is used by `pool/resource`, what is asked for and
     deserved by `resource`, or `supply/resource` where the pools name a supply."""
 
@@ -215,7 +222,7 @@ class ReportQueue(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPool(ObjectDecision):
+class ReportPool(Status):
     """A ResourcePool's status."""
 
     type: ClassVar[str] = "reportpool"
@@ -232,7 +239,7 @@ class ReportPool(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportWorkload(ObjectDecision):
+class ReportWorkload(Status):
     """A DynamicWorkload's status; `uid` is that of its application."""
 
     type: ClassVar[str] = "reportworkload"
@@ -252,7 +259,7 @@ class ReportWorkload(ObjectDecision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportJob(ObjectDecision):
+class ReportJob(Status):
     """A QueueJob's status."""
 
     type: ClassVar[str] = "reportjob"

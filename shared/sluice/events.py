@@ -289,18 +289,21 @@ class TickEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeEvent(Event):
-    """What really happened to a decision. The core takes the first for each seq."""
+    """What really happened to a decision. The core takes the first for each seq. A status has one only if it
+    could not be written."""
 
     type: ClassVar[str] = "outcome"
-    seq: int
+    seq: int  # 0 of a status
     epoch: str
     decision: str  # the decision's type
     result: Result
     message: str = ""
+    uid: str = ""  # of the object that the decision was about
 
     @property
     def id(self) -> str:
-        return f"{self.cluster}/{self.type}/{self.epoch}.{self.seq}/{self.result}"
+        about = self.seq or f"{self.uid}/{self.decision}/{self.time_ms}"
+        return f"{self.cluster}/{self.type}/{self.epoch}.{about}/{self.result}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ _DECISION_ID: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})\.([0-9]{1,19})")
 
 @dataclass(frozen=True, slots=True, order=True)
 class DecisionId:
-    """`<epoch>.<seq>`: what an object carries to say which decision it has seen."""
+    """`<epoch>.<seq>`: what an object carries to say which decision it has seen. A status has no seq; what it
+    carries instead is the offset at which it stands among the decisions."""
 
     epoch: Epoch
     seq: int

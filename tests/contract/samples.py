@@ -246,6 +246,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
         decision="admit",
         result="Conflict",
         message="the pod is another one now",
+        uid=_UID,
     ),
     ConfigEvent(time_ms=_NOW_MS, cluster=_CLUSTER, more=True, config=_CONFIG),
     SetAsideEvent(
@@ -302,7 +303,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         suspendable=True,
     ),
     CreateWorkload(
-        **_decision(52, "Found", "RayCluster/ray is admitted as a whole: this shows how far it is"),
+        **_decision(0, "Found", "RayCluster/ray is admitted as a whole: this shows how far it is"),
         name="raycluster-ray-0a1b2",
         uid=_UID,
         namespace="team-a",
@@ -319,7 +320,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         application_spec={"workerGroupSpecs": [{"groupName": "small", "replicas": 3}]},
     ),
     ReportWorkload(
-        **_decision(53, "Growing", "RayCluster/ray: growing, granted 3 of 10 small"),
+        **_decision(0, "Growing", "RayCluster/ray: growing, granted 3 of 10 small"),
         name="raycluster-ray-0a1b2",
         uid=_UID,
         namespace="team-a",
@@ -351,7 +352,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         index=2,
     ),
     ReportJob(
-        **_decision(56, "Running", "QueueJob nightly: 2 of 3 pods succeeded"),
+        **_decision(0, "Running", "QueueJob nightly: 2 of 3 pods succeeded"),
         name="nightly",
         uid=_UID,
         namespace="team-a",
@@ -382,7 +383,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         queue="team-a",
     ),
     ReportQueue(
-        **_decision(45, "Tick", "Status of queue team-a."),
+        **_decision(0, "Tick", "Status of queue team-a."),
         name="team-a",
         uid=_UID,
         namespace="",
@@ -401,7 +402,7 @@ DECISION_SAMPLES: tuple[Decision, ...] = (
         lost_work_hour_ms=600_000,
     ),
     ReportPool(
-        **_decision(46, "Tick", "Status of pool gpu."),
+        **_decision(0, "Tick", "Status of pool gpu."),
         name="gpu",
         uid=_UID,
         namespace="",

@@ -114,6 +114,7 @@ def commit(changes: dict[str, Entity | None], **other: Any) -> Commit:
         "expected_seq": 3,
         "next_seq": 4,
         "published": 3,
+        "told_ms": 1_750_000_000_123,
         "decisions": [entry],
     }
     return Commit(changes=changes, **{**standard, **other})
@@ -129,6 +130,7 @@ async def test_a_commit_is_read_back(ledger: Ledger) -> None:
     assert [(entry.seq, entry.value) for entry in outbox] == [(3, b"{}")]
     meta = await ledger.acquire("c", ONE)
     assert (meta.next_offset, meta.next_seq, meta.published, meta.topic_id) == (9, 4, 3, "t")
+    assert meta.told_ms == 1_750_000_000_123
     later = commit(
         {held.key: None},
         expected_offset=9,
@@ -175,6 +177,7 @@ async def test_beginning_again_forgets_everything(ledger: Ledger) -> None:
     await ledger.commit("c", commit({held.key: held}))
     await begun(ledger)
     assert await ledger.load("c") == ([], [])
+    assert (await ledger.acquire("c", ONE)).told_ms == 0
 
 
 # ---- what another version wrote

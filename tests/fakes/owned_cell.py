@@ -85,7 +85,7 @@ class OwnedCell:
             "change": "ADDED",
             "resource_version": self._version,
         }
-        self.tell(kind(uid=f"{kind.type}-{name}", name=name, **about, **facts))
+        self.tell(kind(uid=f"{kind.type}-{name}", name=name, **{**about, **facts}))
 
     def pods(self, first: int, end: int) -> None:
         for number in range(first, end):

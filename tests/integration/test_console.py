@@ -123,6 +123,7 @@ async def write(settings: Settings, events: list[Event]) -> list[Decision]:
         decisions=[
             OutboxEntry(seq=d.seq, epoch=EPOCH, ce_type=DECISIONS.ce_type(d.type), value=DECISIONS.value(d))
             for d in decisions
+            if d.seq
         ],
     )
     await ledger.commit(CELL, commit)

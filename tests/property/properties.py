@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -18,14 +19,15 @@ from reference.potential import Holding, Potential
 from reference.reference import Reference
 from sluice.decisions import Report
 from sluice.events import ObjectEvent, TickEvent
-from sluice_scheduler.core import State
+from sluice_scheduler.core import State, tell_again_since
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.passes.reclaim import Move
+from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
-from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
+from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
 from sluice_scheduler.simulator.scenario import Scenario
 
 Content: TypeAlias = dict[str, Any]
@@ -232,6 +234,30 @@ def repetition_leaves_no_trace(content: Content) -> None:
         assert Simulation(scenario_of(content)).run().lines == calm.lines
 
 
+def statuses_leave_no_trace(content: Content) -> None:
+    """Nothing is decided by them, be they told late, again, or of what nobody finds any more."""
+    silent, talking = simulation_of(content), simulation_of(content)
+    silent.run()
+    feed, rng = SimulatedCell.feed, random.Random(0)
+    answers: list[Any] = []
+
+    def talk(cell: SimulatedCell, events: list[Any]) -> list[Any]:
+        cell.state.tells = True
+        if rng.random() < 0.2:
+            tell_again_since(cell.state, 0)
+        decided = feed(cell, [*answers, *events])
+        gone = [each for each in decided if isinstance(each, Report) and rng.random() < 0.2]
+        answers[:] = [replace(outcome(each, 0), result="Gone", uid=each.uid) for each in gone]
+        return [each for each in decided if each.seq]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedCell, "feed", talk)
+        patch.setattr(report, "TOLD_MAX", 1)
+        patch.setattr(shown, "WAITING_TOLD_MAX", 1)
+        talking.run()
+    assert talking.decided == silent.decided
+
+
 def nobody_pending_fits(content: Content) -> None:
     def check(cell: SimulatedCell) -> None:
         assert cell.state.cell.unfinished or Reference(cell.state).next_claim() is None
@@ -400,6 +426,7 @@ PROPERTIES: Final[tuple[Callable[[Content], None], ...]] = (
     nothing_is_decided_without_news,
     takeover_decides_the_same,
     batches_leave_no_trace,
+    statuses_leave_no_trace,
     repetition_leaves_no_trace,
     time_alone_changes_nothing_where_the_past_counts,
     reclaims_raise_the_potential,

@@ -41,6 +41,8 @@ class CellHistory:
 
     def take(self, decision: Decision, *, epoch: Epoch, value: bytes) -> Standing:
         """Pass a decision, and say what it is. `value` are its bytes in the log."""
+        if not decision.seq:
+            return self._take_status(epoch)
         digest = hashlib.blake2b(value, digest_size=16).digest()
         if self._digests.get(decision.seq) == digest:
             return Standing.DUPLICATE
@@ -57,6 +59,14 @@ class CellHistory:
         self._epoch = max(self._epoch, epoch)
         if len(self._digests) > REMEMBERED:
             self._digests.popitem(last=False)
+        return Standing.NEW
+
+    def _take_status(self, epoch: Epoch) -> Standing:
+        """A status may come again, in other words; but an owner that was fenced off has nothing to say any
+        more: its successor has told anew whatever was not published."""
+        if epoch < self._epoch:
+            return Standing.FENCED
+        self._epoch = epoch
         return Standing.NEW
 
     def _raise_fence(self, seq: int, epoch: Epoch) -> None:

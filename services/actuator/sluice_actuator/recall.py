@@ -75,6 +75,6 @@ async def _answered(events: AsyncIterator[Received], cluster: str) -> set[Decisi
         with suppress(UnreadableRecordError):
             event = EVENTS.decode_as(_OUTCOME, received.value)
             assert isinstance(event, OutcomeEvent)
-            if event.cluster == cluster:
+            if event.cluster == cluster and event.seq:
                 answered.add(DecisionId(Epoch.parse(event.epoch), event.seq))
     return answered

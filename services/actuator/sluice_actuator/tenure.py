@@ -53,7 +53,8 @@ class Job:
 
     @property
     def identity(self) -> DecisionId:
-        return DecisionId(self.epoch, self.decision.seq)
+        """What the object will carry. A status has no seq, so its offset says which one is later."""
+        return DecisionId(self.epoch, self.decision.seq or self.offset)
 
     @property
     def is_barred(self) -> bool:

@@ -20,6 +20,7 @@ from sluice.decisions import Fence, ObjectDecision, Report, Resync
 from sluice.events import OutcomeEvent, Result
 from sluice.kafka import DEAD_LETTER_PREFIX, Position, Received, dead_letter
 from sluice.settings import Settings
+from sluice.values import DecisionId
 
 from sluice_actuator import metrics
 from sluice_actuator.clock import Clock
@@ -47,6 +48,8 @@ _LEVELS: Final[Mapping[Result, int]] = defaultdict(
     lambda: logging.DEBUG,
     {"Conflict": logging.WARNING, "Rejected": logging.WARNING, "Failed": logging.ERROR},
 )
+#: A status is answered only if it has to be told again.
+_NO_NEWS: Final = ("Applied", "AlreadyApplied", "Superseded")
 _log: Final = logging.getLogger(__name__)
 
 
@@ -213,7 +216,7 @@ class Actuator:
             tenure.unsettled[job] = asyncio.get_running_loop().create_future()
             needless = self._lanes.put(decision.uid, job)
             if needless is not None:
-                self._settled(needless, Outcome("Superseded", f"decision {decision.seq} says it anew"))
+                self._settled(needless, Outcome("Superseded", "a later status says it anew"))
 
     def _is_ours(self, job: Job) -> bool:
         """It is for this cluster and for an actuator (a Resync is the watcher's), and has no outcome yet."""
@@ -221,7 +224,7 @@ class Actuator:
         return (
             decision.cluster == self._settings.cluster
             and not isinstance(decision, Resync)
-            and job.identity not in job.tenure.answered
+            and DecisionId(job.epoch, decision.seq) not in job.tenure.answered
         )
 
     async def _carry_out(self, job: Job) -> None:
@@ -252,6 +255,9 @@ class Actuator:
         level = _LEVELS[outcome.result]
         if _log.isEnabledFor(level):
             _log.log(level, "%s: %s %s", decision.type, outcome.result, outcome.message, extra=_about(job))
+        if not decision.seq and outcome.result in _NO_NEWS:
+            job.tenure.progress.answer(job.offset)
+            return
         event = OutcomeEvent(
             time_ms=self._clock.now_ms(),
             cluster=self._settings.cluster,
@@ -260,6 +266,7 @@ class Actuator:
             decision=decision.type,
             result=outcome.result,
             message=outcome.message,
+            uid=decision.uid if isinstance(decision, ObjectDecision) else "",
         )
         self._outcomes.put(job, event)
 

@@ -180,7 +180,7 @@ def _diverged(decisions: Sequence[Line]) -> Iterator[int]:
     known: dict[int, object] = {}
     for line in decisions:
         epoch = _epoch_of(line)
-        if line.error or epoch < fence:
+        if line.error or not line.seq or epoch < fence:
             continue
         if line.type == Fence.type and epoch > fence:
             fence, known = epoch, {seq: record for seq, record in known.items() if seq < line.seq}
@@ -207,6 +207,7 @@ def _cluster(
         line.time_ms
         for line in recent_decisions
         if line.record
+        and line.seq  # a status is answered only if it could not be written
         and line.record["cluster"] == name
         and line.type != Resync.type  # the watcher answers it with a list
         and line.time_ms > known_from_ms  # the answers to earlier ones may lie further back

@@ -41,7 +41,7 @@ class Line:
     subject: str = ""
     reason: str = ""
     sentence: str = ""
-    seq: int = 0  # of the decision, or of the one that an outcome answers
+    seq: int = 0  # of the decision, or of the one that an outcome answers; 0 of a status
     record: Mapping[str, Any] | None = None
     headers: Mapping[str, str]
     error: str = ""
@@ -68,15 +68,20 @@ class Line:
         return shown | {"record": self.record}
 
     def as_text(self) -> Text:
-        """`12:00:00.000  decision #7    admit   pod/ns/name  Fits: fits into pool default; …`"""
-        where = f"#{self.seq}" if self.source == "decision" and not self.error else f"@{self.offset}"
+        """`12:00:00.000  decision #7    admit   pod/ns/name  Fits: fits into pool default; …`
+
+        What has no seq is named by its offset.
+        """
+        where = f"#{self.seq}" if self.source == "decision" and self.seq else f"@{self.offset}"
         head = Text.assemble(
             (wording.clock_time(self.time_ms), "dim"), f"  {self.source:<8} ", (f"{where:<9}", "dim")
         )
         if self.error:
             return head.append(f"unreadable: {self.error}", "red")
         head.append(f"{self.type:<15} ", _COLOURS.get(self.type, "cyan"))
-        about = f"answers #{self.seq}" if self.type == OutcomeEvent.type else self.subject
+        about = self.subject
+        if self.type == OutcomeEvent.type:
+            about = f"answers #{self.seq}" if self.seq else "answers a status"
         head.append(f"{about}  ", "bold")
         return head.append(f"{self.reason}: {self.sentence}" if self.sentence else self.reason)
 

@@ -1,6 +1,6 @@
 """The ledger, read and never written. The only module here that knows Redis.
 
-sluice:{CELL}:meta     hash: epoch, next_offset, next_seq, published, topic_id, cluster_uid
+sluice:{CELL}:meta     hash: epoch, next_offset, next_seq, published, told_ms, topic_id, cluster_uid
 sluice:{CELL}:state    hash: an entity's key (`queue/<cluster>/<uid>`) → the entity as JSON
 sluice:{CELL}:outbox   hash: seq → a decision that is committed and not yet known to be in Kafka
 """

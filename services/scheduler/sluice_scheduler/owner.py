@@ -202,11 +202,12 @@ class CellOwner:
             expected_seq=meta.next_seq,
             next_seq=state.cell.next_seq if state.begun else meta.next_seq,
             published=outbox.published,
+            told_ms=outbox.told_ms,
             changes=state.take_changes(),
-            decisions=decided,
+            decisions=[entry for entry in decided if entry.seq],
         )
         await self._ledger.commit(self._cell, commit)
-        outbox.put(decided)
+        outbox.put(decided, time_ms=state.now_ms if state.begun else 0)
         metrics.observe_commit(self._cell, commit, state)
         for offset in [offset for offset in self._set_aside if offset < commit.next_offset]:
             del self._set_aside[offset]

@@ -97,7 +97,7 @@ class Lease(Protocol):
 #: The version of what a ledger stores. Raise it whenever an entity's fields or the meaning of one change: a
 #: ledger of an older version is rebuilt from a re-list, which is always safe; there are no migrations to get
 #: wrong. tests/contract/test_ledger_schema.py notices a change of fields.
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 
 class LedgerError(Exception):
@@ -133,6 +133,7 @@ class Meta:
     next_offset: int = 0
     next_seq: int = 1
     published: int = 1  # every decision below this seq is in Kafka
+    told_ms: int = 0  # and every status that was told before this time of the cell
     schema: int = SCHEMA
     flaw: str = ""  # why the rest of this says nothing
 
@@ -152,7 +153,7 @@ class Meta:
 class OutboxEntry:
     """A decision as it will be published: the epoch that committed it, its type and its bytes."""
 
-    seq: int
+    seq: int  # 0 of a status, which no ledger keeps
     epoch: Epoch
     ce_type: str
     value: bytes
@@ -169,7 +170,7 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One batch: what it changed, how far it read, what it decided."""
+    """One batch: what it changed, how far it read, what it decided. Statuses are no part of it."""
 
     epoch: Epoch
     expected_offset: int
@@ -177,6 +178,7 @@ class Commit:
     expected_seq: int
     next_seq: int
     published: int
+    told_ms: int = 0
     changes: dict[str, Entity | None]
     decisions: Sequence[OutboxEntry]
 

@@ -42,12 +42,14 @@ class _Chain:
     cell: str
     epoch: Epoch = _NONE
     highest: int = 0  # of all seqs, those that do not count among them
+    time_ms: int = 0  # the largest
     values: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
 
     def read(self, records: Iterable[Received]) -> None:
         for received in records:
-            seq, epoch = _identify(received, self.cell)
+            seq, epoch, time_ms = _identify(received, self.cell)
             self.highest = max(self.highest, seq)
+            self.time_ms = max(self.time_ms, time_ms)
             if seq <= 0 or epoch < self.epoch:
                 continue
             if epoch > self.epoch:
@@ -72,6 +74,8 @@ class Published:
         self._next = self._end = 0  # what is still to be read for comparison
         #: The last seq that was published; 0 if none was.
         self.last = 0
+        #: The cell's time when a decision or a status was published last; 0 if none was.
+        self.time_ms = 0
         #: A seq above all that were ever published, be it by an owner that was fenced off.
         self.unused = 1
 
@@ -91,6 +95,7 @@ class Published:
             chain = _Chain(self._chain.cell)
             chain.read(piece)
             self.last = self.last or max(chain.values, default=0)
+            self.time_ms = max(self.time_ms, chain.time_ms)
             self.unused = max(self.unused, chain.highest + 1)
             if min(chain.values, default=since + 1) <= since:
                 break
@@ -136,13 +141,14 @@ class Published:
         self._next = till
 
 
-def _identify(received: Received, cell: str) -> tuple[int, Epoch]:
-    """A decision's seq, and its owner's epoch; 0 for what is no decision of this cell."""
+def _identify(received: Received, cell: str) -> tuple[int, Epoch, int]:
+    """A decision's seq, its owner's epoch and the cell's time; 0 for what is no decision of this cell."""
     with suppress(UnreadableRecordError, ValueError):
         decision = DECISIONS.decode(received.headers, received.value)
         if decision.cell == cell:
-            return decision.seq, Epoch.parse(find_header(received.headers, EPOCH_HEADER) or "")
-    return 0, _NONE
+            epoch = Epoch.parse(find_header(received.headers, EPOCH_HEADER) or "")
+            return decision.seq, epoch, decision.time_ms
+    return 0, _NONE, 0
 
 
 def epochs_in(records: Iterable[Received]) -> list[Epoch]:

@@ -4,7 +4,8 @@
                                               no: REBUILD, and begin
 
 A ledger that is older than its log (a fail-over of Redis, a restored backup) can be trusted as long as the
-events are there: they are stepped again, and what was published is published no second time.
+events are there: they are stepped again, and what was published is published no second time. Statuses that may
+not have been published, and all that an older ledger knows of, are told again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sluice.settings import Settings
 from sluice.values import Epoch
 
 from sluice_scheduler import metrics
-from sluice_scheduler.core import CORE_VERSION, State
+from sluice_scheduler.core import CORE_VERSION, State, tell_again_since
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.outbox import Outbox
@@ -54,6 +55,7 @@ class TakeOver:
         if published.last >= meta.next_seq:
             self._tell_of_rollback(meta, published)
         state = State(self.policies, entities)
+        self._tell_again(state, meta, published)
         if state.begun and state.config != self._config:
             await self._append(ConfigEvent(config=self._config, **self._now()))
         log.info(
@@ -67,6 +69,7 @@ class TakeOver:
             settings=self.settings,
             cell=self.cell,
             published=meta.published,
+            told_ms=meta.told_ms,
             waiting=waiting,
             before=published,
         )
@@ -124,6 +127,13 @@ class TakeOver:
         await self.ledger.begin(self.cell, begun)
         log.warning("rebuilding: %s", reason, extra={"cell": self.cell, "epoch": meta.epoch})
         return begun
+
+    def _tell_again(self, state: State, meta: Meta, published: Published) -> None:
+        """Statuses that may not be in Kafka. A ledger that came back older knows of none that was told later,
+        so nobody knows what objects show: then all are told again."""
+        if state.begun:
+            is_older = published.time_ms > state.now_ms
+            tell_again_since(state, 0 if is_older else meta.told_ms)
 
     def _tell_of_rollback(self, meta: Meta, published: Published) -> None:
         metrics.ROLLBACKS.labels(self.cell).inc()

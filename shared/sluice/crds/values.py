@@ -139,7 +139,7 @@ class Status(Model):
     observed_generation: int | None = None
     """The metadata.generation that this status judges."""
     decision: str | None = None
-    """`<epoch>.<seq>` of the decision that this status states."""
+    """The record among the decisions that states this: `<epoch>.<offset>`."""
 
 
 class LabelRequirement(Model):

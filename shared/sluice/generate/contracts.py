@@ -33,7 +33,7 @@ def asyncapi() -> dict[str, Any]:
             "description": "Everything that the scheduler may react to is a record in the events, everything "
             "it decides a record in the decisions; each cell has a partition of its own in both. Records are "
             "CloudEvents 1.0 in Kafka's binary mode with JSON values. A log can be replayed: the same events "
-            "give the same decisions, byte for byte.",
+            "give the same decisions, byte for byte; statuses are no part of that.",
         },
         "defaultContentType": "application/json",
         "channels": {
@@ -45,7 +45,8 @@ def asyncapi() -> dict[str, Any]:
             "decisions": _channel(
                 "sluice.decisions.v1",
                 "Decisions in order of seq, which has no holes within a cell. A seq may come twice, with the "
-                "same bytes.",
+                "same bytes. Statuses stand between them and have seq 0: of one object's the last one under "
+                "the latest epoch counts, and one may be told again in other words.",
                 _references("decision", DECISIONS),
             ),
             "unreadableEvents": _channel(
@@ -120,7 +121,8 @@ def _trait(*, epoch: bool = False) -> dict[str, Any]:
         "ce_specversion": {"type": "string", "const": "1.0"},
         "ce_id": {
             "type": "string",
-            "description": "The same for the same event or decision, however often it comes.",
+            "description": "The same for the same event or decision, however often it comes. Of a status: what "
+            "it is about, when it was told and why.",
         },
         "ce_type": {"type": "string", "description": "The name of the message, its version included."},
         "ce_source": {"type": "string", "description": "The service that wrote the record."},

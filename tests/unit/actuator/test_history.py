@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from decisions_made import admit
+from decisions_made import admit, report_queue
 from sluice.codec import DECISIONS
 from sluice.decisions import Decision, Fence
 from sluice.values import Epoch
@@ -81,6 +81,17 @@ def test_the_fences_of_several_clusters_stand_side_by_side() -> None:
     assert take(history, fence(5), SECOND) is Standing.NEW
     assert take(history, fence(6), SECOND) is Standing.NEW
     assert take(history, fence(5), SECOND) is Standing.DUPLICATE
+
+
+def test_a_status_may_come_again_in_other_words_but_not_of_an_owner_that_was_fenced_off() -> None:
+    history = CellHistory()
+    first, other = report_queue(0), report_queue(0, usage={})
+    assert [take(history, each) for each in (first, other, first)] == [Standing.NEW] * 3
+    assert take(history, other, SECOND) is Standing.NEW
+    assert take(history, first, FIRST) is Standing.FENCED
+    take(history, admit(1), Epoch(1, 30))
+    assert take(history, other, SECOND) is Standing.FENCED, "who decides later tells later"
+    assert take(history, admit(2), SECOND) is Standing.NEW, "a decision counts, whoever publishes it"
 
 
 def test_memory_is_bounded_and_what_is_forgotten_is_taken_for_a_duplicate(

@@ -185,6 +185,61 @@ async def test_of_reports_that_wait_only_the_last_is_written(world: World) -> No
     assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-50.5"
 
 
+# ---- statuses
+
+
+def reports(*usage: int) -> list[Decision]:
+    return [report_queue(0, usage={"main/cpu": each}) for each in usage]
+
+
+async def test_a_status_carries_its_place_in_the_log_and_no_outcome_says_that_it_was_written(
+    world: World,
+) -> None:
+    await world.publish(admit(1), *reports(1, 2, 3))
+    async with world.acting():
+        await world.committed(4)
+    assert world.results == {1: "Applied"}
+    assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-50.3"
+    assert len([call for call in world.cluster.writes if call.path.startswith(QUEUE)]) == 1
+
+
+async def test_a_late_status_of_an_owner_that_was_fenced_off_is_dropped(world: World) -> None:
+    async with world.acting():
+        await world.publish(*reports(1))
+        await world.publish(*reports(2), epoch=LATER)
+        await world.publish(*reports(3))
+        await world.committed(3)
+    assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-60.1"
+    await world.publish(*reports(4))
+    async with world.acting():  # nor by one that has read nothing before
+        await world.committed(4)
+        assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-60.1"
+        await world.publish(*reports(5), epoch=LATER)
+        await world.committed(5)
+    assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-60.4"
+    assert world.outcomes == []
+
+
+async def test_a_status_that_was_not_written_is_answered_and_stands_in_no_decisions_way(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands at offset 1, where decision 1 has an outcome; and the outcome of one status is none of others."""
+    world.cluster.objects.pop(QUEUE)
+    world.put_pods("a", "b")
+    await world.publish(admit_named(1, "a"), *reports(1))
+    async with world.acting():
+        await world.committed(2)
+    [outcome] = [each for each in world.outcomes if not each.seq]
+    assert (outcome.decision, outcome.result, outcome.uid) == ("reportqueue", "Gone", "uid-1")
+    world.cluster.put(QUEUE, {"metadata": {"uid": "uid-1"}, "spec": {}})
+    world.group.positions.clear()  # everything is read again
+    await world.publish(admit_named(2, "b"))
+    async with world.acting():
+        await world.committed(3)
+    assert world.cluster.objects[QUEUE]["status"]["decision"] == "1-50.1"
+    assert (world.carried("a"), world.carried("b")) == ("1-50.1", "1-50.2")
+
+
 # ---- duplicates, divergences, fences
 
 

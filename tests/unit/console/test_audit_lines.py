@@ -10,7 +10,7 @@ from console_records import NOON_MS, admit, lines, pod, received
 from contract.samples import DECISION_SAMPLES, EVENT_SAMPLES
 from pydantic_core import to_json
 from sluice.codec import DECISIONS, EVENTS
-from sluice.decisions import Decision
+from sluice.decisions import Decision, ReportPool
 from sluice.events import (
     Event,
     OutcomeEvent,
@@ -32,6 +32,17 @@ def words(line: Line) -> str:
 def test_a_decision_says_when_which_about_what_and_why() -> None:
     (line,) = lines(admit(7))
     assert words(line) == "12:00:00.000 decision #7 admit pod/ns/p Fits: fits into pool default"
+
+
+def test_a_status_is_named_by_its_place_in_the_log() -> None:
+    status = next(each for each in DECISION_SAMPLES if isinstance(each, ReportPool))
+    (_, line) = lines(admit(7), status)
+    assert words(line).split()[1:4] == ["decision", "@1", "reportpool"]
+    refused = OutcomeEvent(
+        time_ms=NOON_MS, cluster="home", seq=0, epoch="1-9", decision="reportpool", result="Failed", uid="u"
+    )
+    (line,) = lines(refused)
+    assert words(line) == "12:00:00.000 event @0 outcome answers a status Failed"
 
 
 @pytest.mark.parametrize(

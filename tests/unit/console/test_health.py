@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from console_ledgers import NOW_MS, cluster, condition, queue, report, snapshot
 from console_records import admit, lines
 from rich.console import Console
-from sluice.decisions import Decision, Evict, Fence, Resync
+from sluice.decisions import Decision, Evict, Fence, ReportPool, Resync
 from sluice.events import Event, OutcomeEvent, TickEvent
 from sluice.values import Epoch
 from sluice_console.health import CellStatus, judge, show_status
@@ -126,6 +128,18 @@ def test_decisions_that_nobody_answers_are_missed_but_not_what_is_still_on_its_w
     assert status.clusters[0].unanswered == 1
     (problem,) = status.problems
     assert problem.startswith("the actuator of cluster home owes 1 answer, the oldest for 60 s")
+
+
+def test_statuses_are_neither_owed_an_answer_nor_told_from_each_other() -> None:
+    fields: dict[str, Any] = {"cell": "default", "cluster": "home", "reason": "Changed", "sentence": ""}
+    fields |= {"name": "p", "uid": "u", "generation": 1, "nodes": 1, "capacity": {}, "conditions": ()}
+
+    def status(time_ms: int) -> ReportPool:
+        return ReportPool(seq=0, time_ms=time_ms, reserved={}, unmanaged={}, **fields)
+
+    told = judged(decisions=(status(LONG_AGO_MS + 1), status(LONG_AGO_MS + 2)))
+    assert told.problems == []
+    assert told.clusters[0].unanswered == 0
 
 
 def test_a_scheduler_that_stands_still_is_missed() -> None:

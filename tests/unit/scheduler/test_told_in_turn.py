@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from applications_of_one_cell import Applications, pod_set
 from one_cell import OneCell
-from sluice.decisions import CreateWorkload, ObjectDecision, ReportQueue, ReportWorkload
+from sluice.decisions import (
+    CreateWorkload,
+    ObjectDecision,
+    ReportJob,
+    ReportPool,
+    ReportQueue,
+    ReportWorkload,
+)
+from sluice.events import JobFacts
 from sluice_scheduler.core.reports.report import TOLD_MAX
 from sluice_scheduler.core.reports.shown import WAITING_TOLD_MAX
+from sluice_scheduler.simulator.cell import outcome
 
 
 def told_at_next_tick(cell: OneCell, kind: type[ObjectDecision]) -> list[str]:
@@ -51,3 +64,36 @@ def test_of_those_that_wait_some_are_told_at_each_tick_and_of_those_that_run_all
     assert any("-runs-" in name for name in first)
     assert len(told_at_next_tick(cell, CreateWorkload)) == 7
     assert told_at_next_tick(cell, ReportWorkload) == []
+
+
+# ---- what could not be written
+
+JOB = JobFacts(restart_limit=None, backoff_limit=6, backoff_ms=10_000)
+
+
+@pytest.mark.parametrize("kind", [ReportQueue, ReportPool, ReportWorkload, ReportJob])
+@pytest.mark.parametrize("result", ["Conflict", "Failed", "Rejected", "Gone"])
+def test_what_could_not_be_written_is_told_again_and_nothing_else_is(
+    kind: type[ObjectDecision], result: Any
+) -> None:
+    cell = Applications("team", "other")
+    for name in ("one", "two"):
+        cell.application(name, pod_set("main", 1, 1, 1, completions=1), kind="QueueJob", job=JOB)
+    cell.pass_seconds(4)
+    last: Any = next(each for each in reversed(cell.decisions) if isinstance(each, kind))
+    before = len(cell.decisions)
+    cell.cell.feed([replace(outcome(last, 0), result=result, uid=last.uid)])
+    cell.pass_seconds(2)
+    again = [each for each in cell.decisions[before:] if not isinstance(each, CreateWorkload)]
+    assert [replace(each, time_ms=last.time_ms, sentence=last.sentence) for each in again] == [last]
+    made = [each for each in cell.decisions[before:] if isinstance(each, CreateWorkload)]
+    assert len(made) == (kind is ReportWorkload and result == "Gone")
+
+
+@pytest.mark.parametrize("result", ["Applied", "AlreadyApplied", "Superseded"])
+def test_what_was_written_is_not_told_again(result: Any) -> None:
+    cell = Applications()
+    cell.pass_seconds(2)
+    last = next(each for each in reversed(cell.decisions) if isinstance(each, ReportQueue))
+    cell.cell.feed([replace(outcome(last, 0), result=result, uid=last.uid)])
+    assert told_at_next_tick(cell, ReportQueue) == []

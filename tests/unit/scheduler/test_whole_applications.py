@@ -204,7 +204,22 @@ def test_executors_of_a_driver_that_has_ended_are_cleaned_up() -> None:
     cell.delete_pods("driver")
     gone = [d for d in cell.decisions if isinstance(d, Delete) and d.about == "dynamicworkload"]
     assert len(gone) == 1
+    assert gone[0].name == next(d.name for d in cell.decisions if isinstance(d, CreateWorkload))
     assert len(cell.state.workloads) == 0
+
+
+def test_an_application_without_an_object_is_cleaned_up_whether_or_not_it_was_shown() -> None:
+    """No decision depends on what people were shown."""
+    sequences = []
+    for tells in (True, False):
+        cell = Applications(cpu=2000)
+        cell.state.tells = tells
+        cell.pods("driver", workload="SparkDriver/one", pod_set="driver")
+        cell.pass_seconds(1)
+        cell.delete_pods("driver")
+        sequences.append([each for each in cell.decisions if each.seq])
+    assert isinstance(sequences[0][-1], Delete)
+    assert sequences[0] == sequences[1]
 
 
 def test_in_client_mode_a_driver_that_replaces_its_executors_lives() -> None:

@@ -5,6 +5,6 @@
 local held = redis.call('HGET', KEYS[1], 'epoch')
 if held ~= ARGV[1] then return {'fenced', held or ''} end
 redis.call('HSET', KEYS[1], 'topic_id', ARGV[2], 'cluster_uid', ARGV[3], 'next_offset', ARGV[4],
-  'next_seq', ARGV[5], 'published', ARGV[5], 'schema', ARGV[6])
+  'next_seq', ARGV[5], 'published', ARGV[5], 'told_ms', 0, 'schema', ARGV[6])
 redis.call('DEL', KEYS[2], KEYS[3])
 return {'ok'}

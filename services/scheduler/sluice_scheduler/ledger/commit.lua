@@ -1,19 +1,19 @@
 -- One batch of one cell, all or nothing. Lua has no rollback: everything is checked before the first write.
 -- KEYS: meta, state, outbox.
--- ARGV: epoch, expected offset, next offset, expected seq, next seq, published seq, counts of puts, drops and
---       decisions, then key and value of each put, the key of each drop, seq and bytes of each decision.
+-- ARGV: epoch, expected offset, next offset, expected seq, next seq, published seq, time before which all
+--       statuses are published, counts of puts, drops and decisions, then key and value of each put, the key of each drop, seq and bytes of each decision.
 -- Returns {'ok'}, or {'fenced' | 'offset' | 'seq', what the ledger holds}.
 
 local epoch, expected_offset, next_offset = ARGV[1], ARGV[2], ARGV[3]
-local expected_seq, next_seq, published = ARGV[4], ARGV[5], ARGV[6]
-local puts, drops, decisions = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local expected_seq, next_seq, published, told_ms = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local puts, drops, decisions = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local held = redis.call('HMGET', KEYS[1], 'epoch', 'next_offset', 'next_seq', 'published')
 if held[1] ~= epoch then return {'fenced', held[1] or ''} end
 if held[2] ~= expected_offset then return {'offset', held[2] or ''} end
 if held[3] ~= expected_seq then return {'seq', held[3] or ''} end
 
-local at = 10
+local at = 11
 local function write(command, key, count, width)
   local last = at + count * width - 1
   while at <= last do
@@ -30,5 +30,6 @@ write('HSET', KEYS[3], decisions, 2)
 for seq = tonumber(held[4]), tonumber(published) - 1 do
   redis.call('HDEL', KEYS[3], string.format('%.0f', seq))
 end
-redis.call('HSET', KEYS[1], 'next_offset', next_offset, 'next_seq', next_seq, 'published', published)
+redis.call('HSET', KEYS[1], 'next_offset', next_offset, 'next_seq', next_seq, 'published', published,
+  'told_ms', told_ms)
 return {'ok'}

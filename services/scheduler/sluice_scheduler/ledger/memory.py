@@ -79,6 +79,7 @@ class MemoryLedger:
             next_offset=commit.next_offset,
             next_seq=commit.next_seq,
             published=commit.published,
+            told_ms=commit.told_ms,
         )
 
     async def close(self) -> None:

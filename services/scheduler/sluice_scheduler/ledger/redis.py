@@ -86,6 +86,7 @@ class RedisLedger:
             commit.expected_seq,
             commit.next_seq,
             commit.published,
+            commit.told_ms,
             len(puts),
             len(drops),
             len(commit.decisions),
@@ -156,6 +157,7 @@ def _meta(epoch: Epoch, found: dict[str, str]) -> Meta:
             next_offset=int(found["next_offset"]),
             next_seq=int(found["next_seq"]),
             published=int(found["published"]),
+            told_ms=int(found.get("told_ms", 0)),
             schema=int(found.get("schema", 0)),
         )
     except (KeyError, ValueError) as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice.codec import DECISIONS, EVENTS
-from sluice.decisions import CreateWorkload, Decision, Fence, Report, Resync
+from sluice.decisions import Decision, Fence, Resync
 from sluice.events import CellConfig, Event, OutcomeEvent, RebuildEvent, SyncEvent, TickEvent
 from sluice.values import Epoch
 
@@ -75,10 +75,11 @@ class SimulatedCell:
             read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
             for decision in step(self.state, read):
                 ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)
-                entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
+                if decision.seq:
+                    entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
                 decisions.append(DECISIONS.decode_as(ce_type, value))
         self._commit(len(events), entries)
-        self.decided += len(_without_statuses(decisions))
+        self.decided += len(entries)
         return decisions
 
     def restart(self) -> None:
@@ -117,7 +118,7 @@ class SimulatedCell:
 
 
 def _without_statuses(decisions: list[Decision]) -> list[Decision]:
-    return [each for each in decisions if not isinstance(each, CreateWorkload | Report)]
+    return [each for each in decisions if each.seq]
 
 
 def outcome(decision: Decision, time_ms: int) -> OutcomeEvent:

@@ -268,16 +268,16 @@ def forget_spark_pod(state: State, pod: Pod) -> None:
 
 
 def _forget_shown(state: State, workload: Workload) -> None:
-    """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it."""
-    if workload.shown:
-        state.decide_about(
-            Delete,
-            workload,
-            name=workload.shown,
-            about="dynamicworkload",
-            reason="ApplicationGone",
-            sentence=f"no pod of {workload.title} is left",
-        )
+    """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it. Whether
+    it was made does not matter here: no decision may depend on what people were shown."""
+    state.decide_about(
+        Delete,
+        workload,
+        name=workload.shown_name,
+        about="dynamicworkload",
+        reason="ApplicationGone",
+        sentence=f"no pod of {workload.title} is left",
+    )
 
 
 def end_silent(state: State) -> None:

@@ -25,10 +25,16 @@ from sluice_scheduler.core.applications.release import put_back
 from sluice_scheduler.core.intake.recovery import on_fence_outcome
 from sluice_scheduler.core.state.offers import pause
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.stored.entities import JOB_REPORT, Cluster
+from sluice_scheduler.core.state.told import tell_again
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import JOB_REPORT, Cluster, Pool, Queue, Report
 
 #: What could not be written is not tried again before: an admission is offered, an eviction thought of.
 PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}
+
+_REPORTS: Final = (ReportQueue.type, ReportPool.type, ReportWorkload.type, ReportJob.type)
+#: A status that was superseded needs no other: a later one was told already.
+_UNWRITTEN: Final = ("Conflict", "Failed", "Rejected", "Gone")
 
 
 def on_outcome(state: State, event: OutcomeEvent) -> None:
@@ -46,10 +52,8 @@ def on_outcome(state: State, event: OutcomeEvent) -> None:
         on_create_pod(state, event)
     elif event.decision == LabelNamespace.type:
         _on_label(state, event)
-    elif event.decision in (ReportQueue.type, ReportPool.type) and event.result in PAUSE_MS:
-        _on_report(state, event)
-    elif event.decision in (ReportWorkload.type, ReportJob.type) and event.result in (*PAUSE_MS, "Gone"):
-        _on_report_workload(state, event)
+    elif event.decision in _REPORTS and event.result in _UNWRITTEN:
+        _on_status(state, event)
 
 
 def _on_admit(state: State, event: OutcomeEvent) -> None:
@@ -102,21 +106,21 @@ def _on_label(state: State, event: OutcomeEvent) -> None:
         state.namespaces.put(namespace)
 
 
-def _on_report(state: State, event: OutcomeEvent) -> None:
-    """A status that could not be written is written again with the next tick."""
-    for report in [report for report in state.reports if report.seq == event.seq]:
-        report.retry = True
-        state.reports.put(report)
-        state.report_due = True
-
-
-def _on_report_workload(state: State, event: OutcomeEvent) -> None:
-    """If somebody has deleted the DynamicWorkload, it is made anew, as long as there is its application."""
-    for report in [report for report in state.reports if report.seq == event.seq]:
-        workload = state.workloads.get(report.about.removesuffix(JOB_REPORT))
-        state.reports.drop(report.key)
-        if workload is not None:
-            if event.result == "Gone" and event.decision == ReportWorkload.type:
-                workload.shown = ""
-                state.workloads.put(workload)
-            state.untold[workload.key] = None
+def _on_status(state: State, event: OutcomeEvent) -> None:
+    """A status that could not be written is told again. If somebody has deleted the DynamicWorkload, it is made
+    anew, as long as there is its application."""
+    about = f"{event.cluster}/{event.uid}"
+    workload = state.workloads.get(f"{Workload.kind}/{about}")
+    shown = state.queues.get(f"{Queue.kind}/{about}") or state.pools.get(f"{Pool.kind}/{about}")
+    if workload is not None:
+        key = workload.key + JOB_REPORT * (event.decision == ReportJob.type)
+        if event.decision == ReportWorkload.type and event.result == "Gone":
+            workload.shown = ""
+            state.workloads.put(workload)
+    elif shown is not None:
+        key = f"{shown.kind}/{shown.name}"
+    else:
+        return
+    report = state.reports.get(f"{Report.kind}/{key}")
+    if report is not None:
+        tell_again(state, report)

@@ -52,7 +52,7 @@ def report(state: State) -> None:
 def _last_told(state: State, queue: Queue) -> tuple[int, str]:
     """Whose status is the oldest comes first."""
     last = state.reports.get(f"{Report.kind}/{queue.kind}/{queue.name}")
-    return (last.seq if last is not None else 0, queue.name)
+    return (last.told_ms if last is not None else 0, queue.name)
 
 
 def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> bool:
@@ -63,7 +63,7 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
     figures = {"generation": about.facts.generation, **fields}
     if last is not None and last.says(figures, conditions):
         return False
-    decision = state.decide(
+    state.decide(
         make,
         cluster=about.cluster,
         name=about.name,
@@ -74,7 +74,12 @@ def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[
         **figures,
     )
     state.reports.put(
-        Report(about=f"{about.kind}/{about.name}", seq=decision.seq, figures=figures, conditions=conditions)
+        Report(
+            about=f"{about.kind}/{about.name}",
+            told_ms=state.now_ms,
+            figures=figures,
+            conditions=conditions,
+        )
     )
     return True
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from sluice.applications import BY_HAND
@@ -33,8 +32,6 @@ from sluice_scheduler.core.stored.entities import JOB_REPORT, Report
 
 #: Of what is made once and never changed.
 _GENERATION: Final = 1
-#: Of an object's name in the name of another.
-_NAME_MAX: Final = 200
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
 WAITING_TOLD_MAX: Final = 20
@@ -69,7 +66,7 @@ def show(state: State) -> None:
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
     """Whose status is the oldest comes first."""
     last = state.reports.get(f"{Report.kind}/{workload.key}")
-    return (last.seq if last is not None else 0, workload.key)
+    return (last.told_ms if last is not None else 0, workload.key)
 
 
 def show_release(state: State) -> None:
@@ -84,19 +81,11 @@ def show_release(state: State) -> None:
             _report(state, workload, state.applications[workload.place], lines)
 
 
-def shown_name(workload: Workload) -> str:
-    """Of its DynamicWorkload. A later application of the same name has another."""
-    if workload.facts.kind == BY_HAND:
-        return workload.name
-    mark = sha256(workload.uid.encode()).hexdigest()[:5]
-    return f"{workload.facts.kind.lower()}-{workload.name[:_NAME_MAX]}-{mark}"
-
-
 def _create(state: State, workload: Workload) -> None:
     facts = workload.facts
     if workload.shown or facts.finished:
         return
-    workload.shown = shown_name(workload)
+    workload.shown = workload.shown_name
     state.workloads.put(workload)
     if facts.kind == BY_HAND:
         return
@@ -167,7 +156,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if last is not None and last.says(shown, conditions):
         return
     standing = lines.standing(_claim_of(state, workload, app))
-    decision = state.decide_about(
+    state.decide_about(
         ReportWorkload,
         workload,
         name=workload.shown,
@@ -183,7 +172,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
         reason=phase,
         sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
     )
-    state.reports.put(Report(about=workload.key, seq=decision.seq, figures=shown, conditions=conditions))
+    state.reports.put(Report(about=workload.key, told_ms=state.now_ms, figures=shown, conditions=conditions))
 
 
 def _report_job(state: State, workload: Workload) -> None:
@@ -212,7 +201,7 @@ def _report_job(state: State, workload: Workload) -> None:
     )
     if last is not None and last.says(figures, conditions):
         return
-    decision = state.decide_about(
+    state.decide_about(
         ReportJob,
         workload,
         conditions=conditions,
@@ -220,7 +209,7 @@ def _report_job(state: State, workload: Workload) -> None:
         sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
         **figures,
     )
-    state.reports.put(Report(about=about, seq=decision.seq, figures=figures, conditions=conditions))
+    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=figures, conditions=conditions))
 
 
 def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:

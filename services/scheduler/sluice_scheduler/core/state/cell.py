@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from sluice.decisions import Decision
+from sluice.decisions import Decision, Status
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
@@ -122,18 +122,19 @@ class CellTables(Tables):
         yield
         self.working_on = before
 
-    def decide(self, make: Callable[..., D], *, cluster: str, **fields: Any) -> D:
-        """The only way to have an effect on the world: the next decision in the cell's order."""
+    def decide(self, make: type[D], *, cluster: str, **fields: Any) -> D:
+        """The only way to have an effect on the world: the next decision in the cell's order. Statuses have no
+        place in that order, because they may be told again or in other words."""
         cell = self.cell
-        decision = make(
-            seq=cell.next_seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields
-        )
-        cell.next_seq += 1
-        self.changes[Cell.kind] = cell
+        seq = 0 if issubclass(make, Status) else cell.next_seq
+        decision = make(seq=seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields)
+        if seq:
+            cell.next_seq += 1
+            self.changes[Cell.kind] = cell
         self.decided.append(decision)
         return decision
 
-    def decide_about(self, make: Callable[..., D], account: Pod | Workload, **fields: Any) -> D:
+    def decide_about(self, make: type[D], account: Pod | Workload, **fields: Any) -> D:
         """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
         named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
         return self.decide(make, cluster=account.cluster, **named)

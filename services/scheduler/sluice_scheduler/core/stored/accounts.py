@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from hashlib import sha256
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from sluice.applications import BY_HAND, listed_as
 from sluice.events import PodFacts, WorkloadFacts
@@ -13,6 +14,8 @@ from sluice_scheduler.core.stored.entities import TrackedObject
 
 #: Waiting: gated. Assumed: a decision to admit is out. Holding: seen open. Withdrawn: known to be gone.
 PodPhase: TypeAlias = Literal["Waiting", "Assumed", "Holding", "Withdrawn"]
+#: Of an application's name in the name of its DynamicWorkload.
+_NAME_MAX: Final = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,6 +118,14 @@ class Workload(TrackedObject):
     def title(self) -> str:
         """What its pods call it; nothing else in its namespace has this title."""
         return self.name if self.facts.kind == BY_HAND else f"{self.facts.kind}/{self.name}"
+
+    @property
+    def shown_name(self) -> str:
+        """Of its DynamicWorkload. A later application of the same name has another."""
+        if self.facts.kind == BY_HAND:
+            return self.name
+        mark = sha256(self.uid.encode()).hexdigest()[:5]
+        return f"{self.facts.kind.lower()}-{self.name[:_NAME_MAX]}-{mark}"
 
     @property
     def place(self) -> tuple[str, str, str]:

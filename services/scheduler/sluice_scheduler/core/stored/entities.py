@@ -296,10 +296,10 @@ class Report(Entity):
 
     kind: ClassVar[str] = "report"
     about: str  # `queue/<name>`, `resourcepool/<name>`, or the key of a workload
-    seq: int
+    told_ms: int
     figures: dict[str, Any]
     conditions: tuple[Condition, ...]
-    retry: bool = False  # the write failed
+    retry: bool = False  # it could not be written, or may have been lost
 
     def says(self, figures: dict[str, Any], conditions: tuple[Condition, ...]) -> bool:
         """Whether a status stands as it was last written: then it is not written again."""
