@@ -105,7 +105,7 @@ class Simulation:
         self._grown_from: list[Queue] = []
         self._tree = tree_of(())
         self._measured: dict[str, Measured] = {}
-        self._ticking = False
+        self._tick_ms: int | None = None  # when the next tick is planned
         slowest = max((queue.reclaim.minimum_run_time_seconds for queue in scenario.queues), default=0)
         settled_ms = config.tenure_ms + config.patience_ms
         self._patience_ms = max(PATIENCE_MS, slowest * 1000, settled_ms) + 2 * 60_000
@@ -122,7 +122,7 @@ class Simulation:
         for index, expectation in enumerate(self._scenario.expect):
             self._plan(expectation.at, _EXPECT, partial(self._compare, index, expectation))
         until = self._scenario.until
-        while self._agenda and (until is None or self._agenda[0][0] <= until):
+        while not self._is_over() and (until is None or self._agenda[0][0] <= until):
             self._play(self._agenda[0][0])
         if until is not None:
             self._advance(until)
@@ -169,9 +169,11 @@ class Simulation:
         shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
         self.result.series.append((self.world.now_ms, shares))
         self._evenness = self._measure_evenness()
-        if not self._ticking and self._waits_for_time():
-            self._ticking = True
-            self._plan(next_due_ms(self.cell.state), _TICK, self._tick)
+        if self._waits_for_time():
+            due_ms = next_due_ms(self.cell.state)
+            if self._tick_ms is None or due_ms < self._tick_ms:
+                self._tick_ms = due_ms
+                self._plan(due_ms, _TICK, self._tick)
 
     def _feed_news(self) -> bool:
         """Whether there was any."""
@@ -193,9 +195,17 @@ class Simulation:
             self._carry_out(decision)
 
     def _tick(self) -> None:
-        self._ticking = False
+        if self._tick_ms != self.world.now_ms:
+            return  # an earlier one was planned since
+        self._tick_ms = None
         if not self._feed_news():
             self._feed([])
+
+    def _is_over(self) -> bool:
+        """Whether nothing happens any more but ticks that nobody waits for."""
+        if any(kind != _TICK for _, kind, *_ in self._agenda):
+            return False
+        return not self._agenda or not waits_for_time(self.cell.state)
 
     def _waits_for_time(self) -> bool:
         """Ticks go on while time alone may change something, and that not for ever."""
