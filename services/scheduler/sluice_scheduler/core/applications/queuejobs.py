@@ -48,8 +48,7 @@ def run_jobs(state: State) -> None:
         if not left:
             state.jobs[key] = app
             state.pass_due = True
-        elif app.workload is not None and not state.is_aside(app.workload.key):
-            state.working_on = app.workload.key
+        elif app.workload is not None:
             left -= _run(state, app, app.workload, left)
 
 

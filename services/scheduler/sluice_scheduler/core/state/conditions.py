@@ -26,6 +26,18 @@ def condition(state: State, kind: str, *, good: bool, problem: str, reason: str 
     )
 
 
+def set_aside_because(state: State, what: str) -> str:
+    """What is wrong with something that is set aside, and what to do; empty if it is not."""
+    aside = state.aside(what)
+    if aside is None:
+        return ""
+    return (
+        f"work on it raised {aside.reason}: it is set aside so that everybody else's goes on; it keeps what it "
+        "holds and is admitted nothing. Change what is unusual about it and create it anew, or upgrade the "
+        "scheduler (docs/runbook.md, Set aside)"
+    )
+
+
 def since(last: Report | None, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Conditions that stand as they were last told keep the time at which they turned."""
     turned = {each.type: each for each in last.conditions} if last else {}

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from sluice.decisions import Admit
-from sluice.events import CellConfig
 
 from sluice_scheduler.core.fairness.claims import Spot, pod_cost
 from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
@@ -22,6 +21,7 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
+from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import Kinship
 from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
 from sluice_scheduler.core.state.offers import offer
@@ -39,12 +39,16 @@ from sluice_scheduler.core.stored.entities import (
 )
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 9
+CORE_VERSION: Final = 10
 
 
 class State(CellTables):
-    def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], entities: Iterable[Entity] = (), *, derives: bool = True
+    ) -> None:
+        """`derives`: whether `derive` is called at once; somebody must, before anything is stepped."""
         super().__init__(entities)
+        self.derived = False
         self.policies = policies
         #: Whether statuses are told. Nothing is decided by them.
         self.tells = True
@@ -56,21 +60,14 @@ class State(CellTables):
         self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
-        self.derive()
+        if derives:
+            self.derive()
 
     def clear(self) -> None:
         """Forget everything, as at the beginning of a ledger."""
         super().clear()
         self.namespace_by_name = {}
         self.workload_by_title = {}
-
-    def configure(self, config: CellConfig) -> None:
-        cell = self.cell
-        for aside in [each for each in self.asides if each.core_version != config.core_version]:
-            self.asides.drop(aside.key)
-        cell.config = config
-        self.cells.put(cell)
-        self.derive()
 
     # ---- what stands under a key or name
 
@@ -97,7 +94,8 @@ class State(CellTables):
         key = pod.key
         app = self.application_of(pod) if pod.application else None
         if app is not None:
-            app.enter(pod)
+            if pod.holds or not self.is_aside(key):
+                app.enter(pod)
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self.evicting.setdefault(pod.evicting, set()).add(key)
@@ -254,12 +252,13 @@ class State(CellTables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
-        if self.is_aside(app.claim_key):
+        if self.is_aside(app.claim_key):  # it stands nowhere, and its status says so
+            if app.workload is not None:
+                self.untold[app.workload.key] = None
             return
         self.report_due = True
         self.forest.version += 1  # its units may be others now
-        with self.work_on(app.claim_key):
-            app.settle(self)
+        app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
@@ -275,6 +274,7 @@ class State(CellTables):
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
+        self.derived = True
         self.places = self._find_places()
         self.tree: dict[str, QueueNode] = {}
         #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
@@ -373,16 +373,19 @@ class State(CellTables):
         self.pass_due = self.report_due = self.past_due = True
 
     def _find_places(self) -> Places:
-        places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
+        pools = (pool for pool in self.own_pools if not self.problem_of(pool))
+        places = Places(pool for pool in pools if not self.is_stuck(pool.key))
         for node in self.nodes:
-            places.add(node)
+            if not self.is_stuck(node.key):
+                places.add(node)
         for held in self.unmanaged:
             places.hold(held, 1)
         return places
 
     def _build_tree(self) -> dict[str, QueueNode]:
-        queues = (queue for queue in self.queues if queue.cluster == self.home)
-        return build_tree(queues, self.config.cell, self.config.all_cells)
+        queues = [q for q in self.queues if q.cluster == self.home and not self.is_stuck(q.key)]
+        aside = {queue.name: set_aside_because(self, queue.key) for queue in queues if self.is_aside(queue.key)}
+        return build_tree(queues, self.config.cell, self.config.all_cells, aside)
 
     def _keep_rooms(self) -> None:
         self.forest.settle()

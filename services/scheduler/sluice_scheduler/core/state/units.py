@@ -100,7 +100,8 @@ def entry_of(pod: Pod, priority: int) -> Entry:
 def in_victims_order(
     state: State, leaf: Branch, *, growth: bool = True, gangs: bool = True
 ) -> Iterator[Unit]:
-    """A queue's units, who goes first first. Those that can't be evicted just now are left out."""
+    """A queue's units, who goes first first. Those that can't be evicted just now are left out, and so is what
+    is set aside."""
     units = state.units.get(leaf.name)
     if units is None:
         return
@@ -117,10 +118,9 @@ def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
 def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
     seen: set[str] = set()  # pods of replicas that had their turn
     for entry in entries:
-        if state.is_aside(entry[3]):
+        if state.is_stuck(entry[3]) or (not pausing and state.is_aside(entry[3])):
             continue
-        with state.work_on(entry[3]):
-            unit = _unit(state, leaf, entry[3])
+        unit = _unit(state, leaf, entry[3])
         if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
             continue
         if len(unit.pods) > 1 and unit.growth:
