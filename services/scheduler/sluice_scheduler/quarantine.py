@@ -18,8 +18,9 @@ from sluice.decisions import Decision
 from sluice.events import Event, SetAsideEvent
 
 from sluice_scheduler.core import State, step
-from sluice_scheduler.core.intake.aside import PASS, RECORD, set_aside
+from sluice_scheduler.core.intake.aside import set_aside
 from sluice_scheduler.core.intake.blame import blame
+from sluice_scheduler.core.stored.entities import PASS, RECORD
 
 REASON_MAX: Final = 500
 

@@ -73,13 +73,16 @@ class SimulatedCell:
             follows = more or index < len(events) - 1
             record = event if event.more == follows else replace(event, more=follows)
             read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
-            for decision in step(self.state, read):
+            for decision in self._step(self._offset + index, read):
                 ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)
                 entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
                 decisions.append(DECISIONS.decode_as(ce_type, value))
         self._commit(len(events), entries)
         self.decided += len(_without_statuses(decisions))
         return decisions
+
+    def _step(self, offset: int, event: Event) -> list[Decision]:
+        return step(self.state, event)
 
     def restart(self) -> None:
         """Go on from what was committed, as another worker would."""

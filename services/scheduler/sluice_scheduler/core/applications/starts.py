@@ -44,7 +44,7 @@ def judge_starts(state: State) -> None:
     """With a tick: see who has come since the last one, and give up what nobody has come for in time."""
     measured, state.unmeasured = state.unmeasured, {}
     for app in measured.values():
-        if app.workload is not None and not state.is_aside(app.workload.key):
+        if app.workload is not None:
             _measure(state, app, app.workload)
     late = sorted(key for key, due_ms in state.starting.items() if due_ms <= state.now_ms)
     for key in late[:JUDGED_MAX]:

@@ -16,15 +16,11 @@ from sluice.decisions import Notice
 from sluice.events import ObjectEvent, PodEvent, SetAsideEvent
 
 from sluice_scheduler.core.state.conditions import set_aside_because
+from sluice_scheduler.core.state.members import application_key, part_of_application, queue_of
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Aside, Queue, TrackedObject
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import PASS, RECORD, STATUS, Aside, Queue, TrackedObject
 
-#: What is told of something, and not the thing itself; alone: all that is told.
-STATUS: Final = "status/"
-#: A record by its offset, where nothing less can be blamed; and the pass behind a record.
-RECORD: Final = "record/"
-PASS: Final = "pass/"
 #: So many records that were passed over are remembered, to be shown.
 RECORDS_MAX: Final = 20
 
@@ -86,30 +82,6 @@ def _owners(state: State, claim: str) -> tuple[str, str]:
     return application_key(state, claim), part_of_application(state, claim)
 
 
-def application_key(state: State, claim: str) -> str:
-    """The key of the pod or application that a claim is of. Nothing that is derived is asked."""
-    kind, _, place = claim.partition("/")
-    if kind == "replica":
-        _, _, place = place.partition("/")
-    elif kind != "group":
-        return claim
-    cluster, namespace, name = place.split("/", 2)
-    return _at(state, cluster, namespace, name)
-
-
-def part_of_application(state: State, key: str) -> str:
-    """The key of the application that a pod is charged with; empty if it stands for itself."""
-    pod = state.pods.get(key)
-    if pod is None or not pod.application:
-        return ""
-    return _at(state, pod.cluster, pod.namespace, pod.application)
-
-
-def _at(state: State, cluster: str, namespace: str, title: str) -> str:
-    workload = state.workload_by_title.get((cluster, namespace, title))
-    return workload.key if workload is not None else f"group/{cluster}/{namespace}/{title}"
-
-
 def _forget_old_records(state: State) -> None:
     passed = [each for each in state.asides if each.what.startswith((RECORD, PASS))]
     passed.sort(key=lambda each: int(each.what.rpartition("/")[2]))
@@ -126,17 +98,18 @@ def is_passed_over(state: State, key: str, event: ObjectEvent) -> bool:
 
 
 def forget_aside(state: State, key: str) -> None:
-    """What is gone is set aside no longer; neither is a group that has no pods."""
+    """What is gone is set aside no longer; neither is an application of which nothing is left."""
     if not len(state.asides):
         return
-    gone = [key, STATUS + key]
+    gone = {key, STATUS + key}
     for aside in state.asides:
-        kind, _, place = aside.what.partition("/")
-        if kind == "group":
-            cluster, namespace, name = place.split("/", 2)
-            app = state.applications.get((cluster, namespace, name))
-            if app is None or not any(book.counts for book in app.books.values()):
-                gone.append(aside.what)
-    for what in gone:
+        kind, _, _ = aside.what.partition("/")
+        if (kind == "group" and not queue_of(state, aside.what)) or (
+            kind == Workload.kind and aside.name and aside.what not in state.workloads
+        ):
+            gone |= {aside.what, STATUS + aside.what}
+    for what in sorted(gone):
         state.asides.discard(f"{Aside.kind}/{what}")
     state.report_due = True
+    if any(what.startswith(f"{Workload.kind}/") for what in gone):
+        state.derive()  # its pods are again what they say they are

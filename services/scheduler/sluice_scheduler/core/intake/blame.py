@@ -21,12 +21,13 @@ from sluice.events import ObjectEvent
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.fairness.tree import QueueNode
-from sluice_scheduler.core.intake.aside import STATUS, application_key, part_of_application
 from sluice_scheduler.core.state.application import Application
+from sluice_scheduler.core.state.members import application_key, part_of_application
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
+    STATUS,
     Namespace,
     Node,
     Pool,
@@ -97,27 +98,27 @@ def accounts_in(state: State, frame: FrameType) -> list[str]:
 
 
 def _account(state: State, value: object) -> tuple[int, str] | None:
-    match value:
-        case Pod():
-            return 0, value.key
-        case Claim():
-            return 1, application_key(state, value.key)
-        case Promise() | Turn():
-            return 1, application_key(state, value.claim)
-        case Unit() if value.pods and (value.application is None or (value.growth and len(value.pods) == 1)):
-            return 1, value.pods[0].key
-        case Unit() if value.application is not None:
-            return 1, value.application.claim_key
-        case Workload():
-            return 2, value.key
-        case Application():
-            return 2, value.claim_key
-        case str() if value.startswith(_KEYS):
-            return 1, application_key(state, value)
-        case ObjectEvent() if value.type in (Pod.kind, Workload.kind):
-            return 3, f"{value.type}/{value.cluster}/{value.uid}"
-        case _:
-            return None
+    """How large it is, and its key; None for what is neither an account nor a claim of one."""
+    if isinstance(value, Pod):
+        return 0, value.key
+    if isinstance(value, Workload | Application):
+        return 2, value.key if isinstance(value, Workload) else value.claim_key
+    if isinstance(value, ObjectEvent) and value.type in (Pod.kind, Workload.kind):
+        return 3, f"{value.type}/{value.cluster}/{value.uid}"
+    claim = _claim(value)
+    return (1, application_key(state, claim)) if claim.startswith(_KEYS) else None
+
+
+def _claim(value: object) -> str:
+    """The key of a claim, or of what can be taken back; empty if it is neither."""
+    if isinstance(value, Claim):
+        return value.key
+    if isinstance(value, Promise | Turn):
+        return value.claim
+    if isinstance(value, Unit):
+        single = value.growth and len(value.pods) == 1
+        return value.pods[0].key if single or value.application is None else value.application.claim_key
+    return value if isinstance(value, str) else ""
 
 
 def _rules_in(state: State, frame: FrameType) -> Iterator[str]:

@@ -68,13 +68,14 @@ class Application:
     def book(self, pod_set: str) -> PodSetBook:
         return self.books.setdefault(pod_set, PodSetBook())
 
-    def enter(self, pod: Pod) -> None:
+    def enter(self, pod: Pod, state: State) -> None:
+        """A pod that is set aside waits for nothing."""
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
             insort(book.order, _age_of(pod))
             book.fresh.append(_age_of(pod))
-        elif pod.waits:
+        elif pod.waits and not state.is_aside(pod.key):
             book.waiting.add(pod.key)
 
     def leave(self, pod: Pod, state: State) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.fairness.claims import Claim, part_of
+from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def offer(state: State, pod: Pod) -> None:
     key, facts = pod.key, pod.facts
     if key in state.forest.claims or key in state.retries or pod.queue not in state.forest.leaves:
         return
-    if state.is_aside(key):
+    if stands_in_no_line(state, pod):
         return
     if len(state.promises) and state.promise_for(key) is not None:
         return

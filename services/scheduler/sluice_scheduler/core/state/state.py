@@ -23,7 +23,7 @@ from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
+from sluice_scheduler.core.state.members import any_names_queue, application_by_claim, is_out
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.turns import keep_room
@@ -94,8 +94,7 @@ class State(CellTables):
         key = pod.key
         app = self.application_of(pod) if pod.application else None
         if app is not None:
-            if pod.holds or not self.is_aside(key):
-                app.enter(pod)
+            app.enter(pod, self)
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self.evicting.setdefault(pod.evicting, set()).add(key)
@@ -208,11 +207,15 @@ class State(CellTables):
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
-        if not pod.application:
+        """None also of a pod that is stuck, and of an application that is set aside: its pods stand for
+        themselves, in no line."""
+        if not pod.application or self.is_stuck(pod.key):
             return None
         return self._application((pod.cluster, pod.namespace, pod.application))
 
-    def _application(self, place: tuple[str, str, str]) -> Application:
+    def _application(self, place: tuple[str, str, str]) -> Application | None:
+        if is_out(self, place):
+            return None
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
@@ -224,6 +227,9 @@ class State(CellTables):
         """Something of a workload's own account has changed."""
         place = workload.place
         app = self._application(place)
+        if app is None:
+            self.untold[workload.key] = None
+            return
         app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
         self.unheeded[workload.key] = None
@@ -252,10 +258,6 @@ class State(CellTables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
-        if self.is_aside(app.claim_key):  # it stands nowhere, and its status says so
-            if app.workload is not None:
-                self.untold[app.workload.key] = None
-            return
         self.report_due = True
         self.forest.version += 1  # its units may be others now
         app.settle(self)
@@ -384,7 +386,9 @@ class State(CellTables):
 
     def _build_tree(self) -> dict[str, QueueNode]:
         queues = [q for q in self.queues if q.cluster == self.home and not self.is_stuck(q.key)]
-        aside = {queue.name: set_aside_because(self, queue.key) for queue in queues if self.is_aside(queue.key)}
+        aside = {
+            queue.name: set_aside_because(self, queue.key) for queue in queues if self.is_aside(queue.key)
+        }
         return build_tree(queues, self.config.cell, self.config.all_cells, aside)
 
     def _keep_rooms(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
 def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool = False) -> Iterator[Unit]:
     seen: set[str] = set()  # pods of replicas that had their turn
     for entry in entries:
-        if state.is_stuck(entry[3]) or (not pausing and state.is_aside(entry[3])):
+        pod = state.pods.get(entry[3]) if len(state.asides) else None
+        if pod is not None and (state.is_stuck(pod.key) or (not pausing and stands_in_no_line(state, pod))):
             continue
         unit = _unit(state, leaf, entry[3])
         if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]

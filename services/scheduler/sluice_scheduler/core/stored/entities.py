@@ -94,6 +94,13 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
+#: What is told of something, and not the thing itself; alone: all that is told.
+STATUS: Final = "status/"
+#: A record by its offset, where nothing less can be blamed; and the pass behind a record.
+RECORD: Final = "record/"
+PASS: Final = "pass/"
+
+
 @dataclass(slots=True, kw_only=True)
 class Aside(Entity):
     """Something that is not worked on because that raised an exception; another core takes it up again."""
