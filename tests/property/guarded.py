@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from faults import REPORTS, Fault, GuardedCell
+from fakes.faults import REPORTS, Fault, GuardedCell
 from histories import Simulation
 from properties import DERIVED, Content, check_books, check_derived, simulation_of
 from reference.reference import Reference

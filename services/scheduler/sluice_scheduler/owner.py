@@ -113,7 +113,9 @@ class CellOwner:
             clock=self._clock,
         )
         self._quarantine = Quarantine()
-        #: The record that raised has been delivered, and so have those before it.
+        #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
+        #: for nobody delivers them a second time.
+        self._delivered = 0
         self._again = 0
         #: From where to where the log was looked through for what is set aside.
         self._looked = (0, 0)
@@ -176,12 +178,13 @@ class CellOwner:
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         pace = Pace(PACE_S, full=BATCH_MAX)
-        while meta.next_offset < self._again:  # nobody delivers it a second time
-            end = min(meta.next_offset + BATCH_MAX, self._again)
-            piece = await self._skipped(meta.next_offset, end)
+        again, self._again = self._again, 0
+        while meta.next_offset < again:
+            piece = await self._skipped(meta.next_offset, min(meta.next_offset + BATCH_MAX, again))
             meta = await self._commit(piece, meta, state, outbox)
         while True:
             batch = await self._feed.take(BATCH_MAX)
+            self._delivered = batch[-1].received.offset + 1
             async with aclosing(self._in_sequence(batch, meta.next_offset)) as pieces:
                 async for piece in pieces:
                     meta = await self._commit(piece, meta, state, outbox)
@@ -263,7 +266,7 @@ class CellOwner:
     async def _set_aside(self, poisoned: PoisonedError) -> None:
         """Write down, for every replay, what is set aside just before the record that raised."""
         about: dict[str, Any] = {"exc_info": poisoned.__cause__, "extra": {"cell": self._cell}}
-        self._again = poisoned.offset + 1
+        self._again = max(self._delivered, poisoned.offset + 1)
         event = self._quarantine.judge(poisoned, self._settings.cluster)
         if event is None:
             log.warning("offset %s raised %s: it is stepped once more", poisoned.offset, poisoned, **about)

@@ -55,7 +55,8 @@ def run_jobs(state: State) -> None:
 def resume_jobs(state: State) -> None:
     """With a tick, jobs whose back-off is over go on: by what their accounts say, so that a worker that takes
     over just before that tick does not hurry."""
-    for key in [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]:
+    over = [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]
+    for key in [key for key in over if not state.is_aside(key)]:
         del state.resting[key]
         workload = state.workloads.get(key)
         if workload is not None:

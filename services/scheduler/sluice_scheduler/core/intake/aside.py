@@ -43,7 +43,7 @@ def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
     state.derive()
     for event in events:
         pod = state.pods.get(event.what)
-        if pod is not None and not state.is_stuck(event.what):
+        if pod is not None and not state.is_stuck(event.what) and state.is_live(pod.cluster):
             sentence = set_aside_because(state, event.what)
             state.decide_about(Notice, pod, about="pod", reason="SetAside", sentence=sentence)
 

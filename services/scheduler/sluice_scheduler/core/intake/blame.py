@@ -98,7 +98,14 @@ def accounts_in(state: State, frame: FrameType) -> list[str]:
 
 
 def _account(state: State, value: object) -> tuple[int, str] | None:
-    """How large it is, and its key; None for what is neither an account nor a claim of one."""
+    """How large it is, and its key; None for what is neither an account nor a claim of one, or half made."""
+    try:
+        return _size_and_key(state, value)
+    except AttributeError:
+        return None
+
+
+def _size_and_key(state: State, value: object) -> tuple[int, str] | None:
     if isinstance(value, Pod):
         return 0, value.key
     if isinstance(value, Workload | Application):

@@ -324,7 +324,8 @@ def follow_rules(state: State) -> None:
     edited, state.edited = state.edited, set()
     if Pool.kind in edited:
         state.change_pools()
-        for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
+        held = (pod for pod in state.pods if pod.holds and not state.is_stuck(pod.key))
+        for pod in sorted(held, key=lambda pod: pod.key):
             pool = _pool_held(state, pod)
             if pool != pod.pool:
                 with state.changing(pod):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sluice.decisions import Condition, GrantedPods, ReportWorkload
 
-from sluice_scheduler.core.state.conditions import condition, set_aside_because, since
+from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
 from sluice_scheduler.core.state.members import queue_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
@@ -53,7 +53,7 @@ def is_silent(state: State, key: str) -> bool:
 
 
 def why_aside(state: State, key: str) -> str:
-    return set_aside_because(state, key) or set_aside_because(state, STATUS + key)
+    return set_aside_because(state, key) or told_no_more_because(state, key)
 
 
 def conditions_of(state: State, key: str, named: str = "") -> list[Condition]:

@@ -16,16 +16,20 @@ from sluice.decisions import Admit
 from sluice_scheduler.core.fairness.claims import Spot, pod_cost
 from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
-from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
+from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
-from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import any_names_queue, application_by_claim, is_out
+from sluice_scheduler.core.state.members import (
+    any_names_queue,
+    application_by_claim,
+    is_out,
+    stands_in_no_line,
+)
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
+from sluice_scheduler.core.state.rules import find_places, grow_tree
 from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -117,7 +121,7 @@ class State(CellTables):
     def _await(self, pod: Pod, app: Application | None) -> None:
         if pod.problem:
             self.misdirected.add(pod.key)
-        elif not pod.waits:
+        elif not pod.waits or stands_in_no_line(self, pod):
             return
         elif pod.retry_ms:
             self.retries[pod.key] = pod.retry_ms
@@ -277,7 +281,7 @@ class State(CellTables):
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
         self.derived = True
-        self.places = self._find_places()
+        self.places = find_places(self)
         self.tree: dict[str, QueueNode] = {}
         #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
         self.bound: dict[str, tuple[str, str]] = {}
@@ -327,7 +331,7 @@ class State(CellTables):
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
-        self.tree = self._build_tree()
+        self.tree = grow_tree(self)
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
@@ -347,7 +351,7 @@ class State(CellTables):
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
-        tree = self._build_tree()
+        tree = grow_tree(self)
         came = tree.keys() - self.forest.leaves.keys()
         queues_held = {promise.queue for promise in self.promises} | {
             book.queue for app in self.applications.values() for book in app.books.values() if book.reserved
@@ -366,30 +370,13 @@ class State(CellTables):
 
     def change_pools(self) -> None:
         """Pools were edited: nodes may belong to others now, and pods to other supplies."""
-        before, self.places = self.places, self._find_places()
+        before, self.places = self.places, find_places(self)
         named = before.supplies.keys() | {pod.pool for pod in self.pods if pod.holds}
         if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
             self.derive()
             return
         self.forest.pools_changed(self.places)
         self.pass_due = self.report_due = self.past_due = True
-
-    def _find_places(self) -> Places:
-        pools = (pool for pool in self.own_pools if not self.problem_of(pool))
-        places = Places(pool for pool in pools if not self.is_stuck(pool.key))
-        for node in self.nodes:
-            if not self.is_stuck(node.key):
-                places.add(node)
-        for held in self.unmanaged:
-            places.hold(held, 1)
-        return places
-
-    def _build_tree(self) -> dict[str, QueueNode]:
-        queues = [q for q in self.queues if q.cluster == self.home and not self.is_stuck(q.key)]
-        aside = {
-            queue.name: set_aside_because(self, queue.key) for queue in queues if self.is_aside(queue.key)
-        }
-        return build_tree(queues, self.config.cell, self.config.all_cells, aside)
 
     def _keep_rooms(self) -> None:
         self.forest.settle()

@@ -70,7 +70,7 @@ class Fault:
         self.calls += 1
         if self._code is None and self.calls >= self._at and file.startswith(self._where):
             accounts = self._accounts(frame)
-            if accounts or self._times:
+            if (accounts and frame.f_code.co_name != "<lambda>") or self._times:
                 self._code, self.about = frame.f_code, (accounts or [""])[0]
         if frame.f_code is not self._code or (self._times and self.raised == self._times):
             return None
