@@ -83,6 +83,8 @@ class Fault:
         return accounts_in(self._state, frame)
 
     def _raise(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event != "line":
+            return self._raise
         self.raised += 1
         raise InjectedError(f"{frame.f_code.co_qualname} about {self.about}")
 
