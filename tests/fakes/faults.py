@@ -16,8 +16,8 @@ from typing import Any, Final
 import sluice_scheduler.core
 from sluice.decisions import Decision
 from sluice.events import Event, SetAsideEvent
+from sluice_scheduler.blame import accounts_in
 from sluice_scheduler.core import State
-from sluice_scheduler.core.intake.blame import accounts_in
 from sluice_scheduler.quarantine import HopelessError, PoisonedError, Quarantine
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell
 
@@ -28,7 +28,6 @@ WORK: Final = tuple(
     f"{_CORE}/{part}" for part in ("applications", "passes", "state/application.py", "state/offers.py")
 )
 REPORTS: Final = (f"{_CORE}/reports",)
-_BLAME: Final = "blame.py"
 
 
 HOPELESS_MAX: Final = 3
@@ -65,7 +64,7 @@ class Fault:
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         file = frame.f_code.co_filename
-        if not file.startswith(_CORE) or file.endswith(_BLAME):
+        if not file.startswith(_CORE):
             return None
         self.calls += 1
         if self._code is None and self.calls >= self._at and file.startswith(self._where):

@@ -4,7 +4,7 @@
                         what was chance is gone             what, just before which offset     behind the log
 
 Whoever reads the log afterwards, from wherever, looks for these records first and steps the same. What is to
-blame is found out (core/intake/blame.py) by whoever meets the exception, and by nobody else.
+blame is found out (blame.py) by whoever meets the exception, and by nobody else.
 At one record each suspect is set aside once, and is stuck the second time; then the pass behind the record is
 left out, then the record. So it comes to an end.
 """
@@ -17,9 +17,9 @@ from typing import Final
 from sluice.decisions import Decision
 from sluice.events import Event, SetAsideEvent
 
+from sluice_scheduler.blame import blame
 from sluice_scheduler.core import State, step
 from sluice_scheduler.core.intake.aside import set_aside
-from sluice_scheduler.core.intake.blame import blame
 from sluice_scheduler.core.stored.entities import PASS, RECORD
 
 REASON_MAX: Final = 500

@@ -38,9 +38,10 @@ from sluice_scheduler.core.stored.entities import (
     Turn,
 )
 
-_STEP: Final = str(Path(__file__).parents[1] / "step.py")
-_REPORTS: Final = str(Path(__file__).parents[1] / "reports")
-_SCHEDULE: Final = str(Path(__file__).parents[1] / "passes" / "schedule.py")
+_CORE: Final = Path(__file__).parent / "core"
+_STEP: Final = str(_CORE / "step.py")
+_REPORTS: Final = str(_CORE / "reports")
+_SCHEDULE: Final = str(_CORE / "passes" / "schedule.py")
 #: What keys of accounts and claims begin with.
 _KEYS: Final = (f"{Pod.kind}/", f"{Workload.kind}/", "group/", "replica/")
 _RULES: Final = (Queue, Pool, Node, Namespace, PriorityClass)
