@@ -105,6 +105,21 @@ def stands_in_no_line(state: State, pod: Pod) -> bool:
     return state.is_aside(pod.key) or (bool(pod.application) and is_out(state, place))
 
 
+def stuck_in(state: State, app: Application, pod_set: str) -> int:
+    """How many pods of a set hold and stand in no book, because they are stuck: nothing is reserved for these."""
+    if not len(state.asides):
+        return 0
+    stuck = (pod for aside in state.asides if aside.stuck and (pod := state.pods.get(aside.what)) is not None)
+    return sum(
+        1
+        for pod in stuck
+        if (pod.cluster, pod.namespace, pod.application) == app.key
+        and pod.pod_set == pod_set
+        and pod.holds
+        and not pod.evicting
+    )
+
+
 def queue_of(state: State, key: str) -> str:
     """The queue that a pod or an application is charged to; empty if it is not known."""
     account = state.pods.get(key) or state.workloads.get(key)
