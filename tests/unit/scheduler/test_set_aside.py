@@ -105,6 +105,18 @@ def test_an_application_keeps_no_room_for_pods_that_have_not_come() -> None:
     assert "team/odd" in condition_of(cell, "queue/team")
 
 
+def test_no_other_place_is_kept_for_a_pod_that_is_stuck() -> None:
+    cell = Applications("team")
+    cell.application("whole", pod_set("workers", 2, 2))
+    cell.pods("a", "b", of="whole", pod_set="workers")
+    cell.pass_seconds(1)
+    assert cell.held() == 2000
+    for _ in range(2):
+        set_aside(cell, "pod/sim/pod-a")
+    cell.pass_seconds(1)
+    assert cell.held() == 2000
+
+
 def test_nothing_of_a_queue_is_admitted() -> None:
     cell = one_queue()
     set_aside(cell, "queue/sim/queue-team")
