@@ -9,8 +9,9 @@ import pytest
 from applications_of_one_cell import Applications, pod_set
 from fakes.faults import GuardedCell
 from one_cell import OneCell
-from sluice.decisions import Admit, Notice, ReportWorkload, Resync
+from sluice.decisions import Admit, Evict, Notice, ReportWorkload, Resync
 from sluice.events import SetAsideEvent
+from sluice_scheduler.core.applications import evict
 from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.reports.explain import waiting, why
 from sluice_scheduler.core.stored.entities import Report
@@ -150,6 +151,29 @@ def test_what_raises_while_it_is_told_of_is_told_plainly(monkeypatch: pytest.Mon
     cell.pass_seconds(5)
     assert isinstance(cell.cell, GuardedCell)
     assert len(cell.cell.aside) == 2
+
+
+def test_the_victim_that_raises_is_blamed_and_not_the_claim_that_it_leaves_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So another one leaves."""
+    monkeypatch.setattr(one_cell, "SimulatedCell", GuardedCell)
+    evict_pod = evict.evict_pod
+    raised: list[str] = []
+
+    def raising(state: Any, pod: Any, *more: Any, **named: Any) -> None:
+        if not raised or pod.name in raised:
+            raised.append(pod.name)
+            raise ValueError("odd")
+        evict_pod(state, pod, *more, **named)
+
+    monkeypatch.setattr(evict, "evict_pod", raising)
+    cell = one_cell.contended()
+    cell.tick()
+    assert isinstance(cell.cell, GuardedCell)
+    assert [event.what for event in cell.cell.aside] == [f"pod/sim/pod-{raised[0]}"]
+    [evicted] = [decision.name for decision in cell.decisions if isinstance(decision, Evict)]
+    assert evicted != raised[0]
 
 
 def raise_about(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, about: str) -> None:
