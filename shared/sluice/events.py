@@ -355,12 +355,13 @@ class RebuildEvent(Event):
 class SetAsideEvent(Event):
     """Work on something raised an exception at a record: from just before that record on it is set aside.
 
-    The owner that met the exception writes this behind all that is there. A replay looks for these first.
+    The owner that met the exception writes this behind all that is there. Who steps the record later looks for
+    these first; at their own place in the log they say nothing.
     """
 
     type: ClassVar[str] = "setaside"
     offset: int  # of the record
-    what: str  # the key of a pod, an application or a queue; or the record
+    what: str  # the key of a pod, an application, a queue…; or a status, the pass behind the record, or that
     reason: str
 
     @property

@@ -95,6 +95,13 @@ def contents(
     }
 
 
+def faults() -> st.SearchStrategy[dict[str, int]]:
+    """Where in a history something raises, and how often (0: always)."""
+    return st.fixed_dictionaries(
+        {"permille": st.integers(0, 999), "times": st.sampled_from([0, 0, 1, 2, 3, 4])}
+    )
+
+
 @st.composite
 def comebacks(draw: Any) -> dict[str, Any]:
     """Pods of many sizes are taken back for small ones, which take their room while others end: to get

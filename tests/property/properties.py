@@ -39,7 +39,9 @@ def worlds(content: Content) -> type[Simulation]:
 
 
 def scenario_of(content: Content) -> Scenario:
-    return Scenario.model_validate({name: value for name, value in content.items() if name != "flaky"})
+    return Scenario.model_validate(
+        {name: value for name, value in content.items() if name not in ("flaky", "fault")}
+    )
 
 
 def simulation_of(content: Content, **more: Any) -> Simulation:
@@ -60,11 +62,13 @@ def check_books(cell: SimulatedCell) -> None:
         held = {key: amount for key, amount in leaf.usage.items() if amount}
         assert {dim[1:]: amount for dim, amount in branch.usage.items()} == held
         assert sorted(claim.key for claim in branch.line) == sorted(claim.key for claim in leaf.claims)
-    if state.cell.unfinished or any(pod.holds and pod.retry_ms for pod in state.pods):
+    undone = state.cell.unfinished or state.pass_due
+    if undone or any(pod.holds and pod.retry_ms for pod in state.pods):
         return
     for node in {id(node): node for leaf in reference.leaves.values() for node in leaf.path}.values():
         for keys, most in reference.bounds(node, "limit"):
-            assert sum(node.usage.get(key, 0) for key in keys) <= most
+            kept = sum(node.kept.get(key, 0) for key in keys)
+            assert sum(node.usage.get(key, 0) for key in keys) <= max(most, kept)
 
 
 def check_derived(cell: SimulatedCell) -> None:

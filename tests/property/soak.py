@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from histories import contents
+from guarded import GUARDED
+from histories import contents, faults
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from properties import PROPERTIES, Content
@@ -47,7 +48,7 @@ def main() -> int:
 def play_round(number: int, until: float) -> list[str]:
     """The properties that failed; of each the smallest history that shows it is kept."""
     failed = []
-    for check in PROPERTIES:
+    for check in (*PROPERTIES, *GUARDED):
         if time.monotonic() > until:
             break
         found = smallest_failure(check, number)
@@ -68,9 +69,9 @@ def smallest_failure(check: Callable[[Content], None], number: int) -> Content |
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(contents(policies=_POLICIES, busy=True), st.booleans())
-    def play(content: Content, flaky: bool) -> None:
-        whole = {**content, "flaky": flaky}
+    @given(contents(policies=_POLICIES, busy=True), st.booleans(), faults())
+    def play(content: Content, flaky: bool, fault: dict[str, int]) -> None:
+        whole = {**content, "flaky": flaky, "fault": fault}
         try:
             check(whole)
         except Exception:

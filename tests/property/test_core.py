@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from histories import SETTINGS, Simulation, comebacks, contents, scenarios
+from guarded import GUARDED
+from histories import SETTINGS, Simulation, comebacks, contents, faults, scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties import PROPERTIES, Content, batches_leave_no_trace, who_lost_pods_pushes_nobody
@@ -30,6 +31,16 @@ def test_on_random_histories(check: Callable[[Content], None]) -> None:
     @given(contents(policies=POLICIES, busy=True), st.booleans())
     def play(content: Content, flaky: bool) -> None:
         check({**content, "flaky": flaky})
+
+    play()
+
+
+@pytest.mark.parametrize("check", GUARDED, ids=lambda check: check.__name__)
+def test_whatever_raises(check: Callable[[Content], None]) -> None:
+    @settings(SETTINGS, max_examples=settings.default.max_examples // 2)
+    @given(contents(policies=POLICIES, busy=True), st.booleans(), faults())
+    def play(content: Content, flaky: bool, fault: dict[str, int]) -> None:
+        check({**content, "flaky": flaky, "fault": fault})
 
     play()
 

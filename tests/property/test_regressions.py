@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import properties
 import pytest
+from guarded import GUARDED
+from properties import PROPERTIES
 
 FILES = sorted((Path(__file__).parents[1] / "regressions").glob("*.json"))
 
@@ -27,4 +28,5 @@ def kept() -> list[Any]:
 @pytest.mark.parametrize("file", kept())
 def test_what_once_failed_holds(file: Path) -> None:
     content = json.loads(file.read_text())
-    getattr(properties, content["property"])(content["history"])
+    by_name = {check.__name__: check for check in (*PROPERTIES, *GUARDED)}
+    by_name[content["property"]](content["history"])

@@ -49,6 +49,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
     usage: Amounts = field(default_factory=dict)
     leaving: Amounts = field(default_factory=dict)
+    kept: Amounts = field(default_factory=dict)  # held by what is set aside, from which nothing is taken
     claims: list[Claim] = field(default_factory=list)
 
     @property
@@ -99,19 +100,29 @@ class Reference:
         self.holding: dict[tuple[str, str], int] = {}
         self.groups: dict[tuple[str, str], list[Pod]] = {}  # pods that name no workload and wait
         self.begun: set[tuple[str, str]] = set()  # the groups of which some hold
+        self.aside = {aside.what for aside in self.state.asides}
         for pod in self.state.pods:
             if pod.phase in ("Assumed", "Holding"):
                 self._hold(pod)
+            elif self._is_aside(pod):
+                continue
             elif pod.phase == "Waiting" and not (pod.problem or pod.facts.deleting or pod.retry_ms):
                 self._await(pod)
         for group, pods in self.groups.items():
             self._line_up_group(group, pods)
         for workload in self.workloads.values():
+            if workload.key in self.aside:
+                continue
             if workload.admitted:
                 self._reserve(workload)
             elif not (workload.problem or workload.retry_ms or workload.key in self.promised):
                 self._line_up_gang(workload)
         self._promise()
+
+    def _is_aside(self, pod: Pod) -> bool:
+        workload = self.workloads.get((pod.namespace, pod.facts.workload))
+        group = f"group/{pod.cluster}/{pod.namespace}/{pod.facts.workload}"
+        return not self.aside.isdisjoint({pod.key, workload.key if workload is not None else group})
 
     def _promise(self) -> None:
         for promise in self.state.promises:
@@ -122,6 +133,11 @@ class Reference:
 
     def _hold(self, pod: Pod) -> None:
         self._charge(pod.queue, pod.pool, pod.facts.requests, pods=1, leaving=pod.evicting > 0)
+        if self._is_aside(pod):
+            for node in self.leaves[pod.queue].path if pod.queue in self.leaves else ():
+                for resource, amount in pod.facts.requests.items():
+                    key = (pod.pool, resource)
+                    node.kept[key] = node.kept.get(key, 0) + amount
         workload = self.workloads.get((pod.namespace, pod.facts.workload))
         if workload is not None and not pod.evicting:
             key = (workload.key, pod.facts.pod_set)

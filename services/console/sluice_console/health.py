@@ -15,7 +15,8 @@ from sluice.decisions import Fence, Resync
 from sluice.events import OutcomeEvent
 from sluice.values import Epoch
 
-from sluice_console import wording
+from sluice_console import asides, wording
+from sluice_console.asides import SetAside, asides_of
 from sluice_console.lines import Line
 from sluice_console.redis_reader import Entity, Snapshot
 from sluice_console.tables import plain_table
@@ -24,7 +25,7 @@ from sluice_console.views import KINDS as QUEUE_KINDS
 from sluice_console.views import NAMESPACES, complaints_of, queue_views, roots_first
 
 #: What `judge` reads of a ledger.
-KINDS: Final = (*QUEUE_KINDS, NAMESPACES, "cluster")
+KINDS: Final = (*QUEUE_KINDS, NAMESPACES, "cluster", asides.KIND)
 #: How much of each log's end it wants to see.
 RECENT: Final = 500
 #: Each watcher writes a tick a second, so this long without one means that it is not there.
@@ -55,6 +56,7 @@ class ClusterStatus:
 class CellStatus:
     cell: str
     partition: int
+    now_ms: int  # when this was judged
     policy: str
     epoch: str
     next_offset: int
@@ -71,6 +73,7 @@ class CellStatus:
     pass_pending: str  # what the last pass has left to the next records; empty: nothing
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
+    set_aside: tuple[SetAside, ...]  # for work on it raised an exception
     complaints: tuple[str, ...]  # of Queues, ResourcePools and bindings
     clusters: tuple[ClusterStatus, ...]
 
@@ -78,11 +81,14 @@ class CellStatus:
     def problems(self) -> list[str]:
         """What somebody should look at, each with where to look; none while all is well."""
         of_clusters = (text for cluster in self.clusters for text in _problems_of(cluster))
-        return [*self._of_scheduler(), *of_clusters, *self.complaints]
+        of_asides = asides.complaints(self.set_aside, self.now_ms)
+        return [*self._of_scheduler(), *of_clusters, *of_asides, *self.complaints]
 
     def as_json(self) -> dict[str, Any]:
         clusters = [_camel_case(asdict(cluster)) for cluster in self.clusters]
-        return _camel_case(asdict(self)) | {"clusters": clusters, "problems": self.problems}
+        aside = [each.as_json() for each in self.set_aside]
+        whole = _camel_case(asdict(self)) | {"clusters": clusters, "setAside": aside}
+        return whole | {"problems": self.problems}
 
     def _of_scheduler(self) -> Iterator[str]:
         if self.lag < 0:
@@ -126,6 +132,7 @@ def judge(
     return CellStatus(
         cell=snapshot.cell,
         partition=partition,
+        now_ms=now_ms,
         policy=snapshot.about.get("config", {}).get("policy", ""),
         epoch=str(position.epoch),
         next_offset=position.next_offset,
@@ -142,6 +149,7 @@ def judge(
         pass_pending=snapshot.about.get("unfinished", ""),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
         diverged=tuple(_diverged(recent_decisions)),
+        set_aside=asides_of(snapshot),
         complaints=tuple(complaints_of(snapshot)),
         clusters=tuple(
             _cluster(cluster, recent_events, recent_decisions, now_ms) for cluster in snapshot.of("cluster")
@@ -160,6 +168,7 @@ def show_status(console: Console, status: CellStatus) -> None:
         f"and {status.running} running",
         "apps": f"{status.pending_workloads} pending, {status.admitted_workloads} admitted",
         "last pass": _LEFT.get(status.pass_pending, "complete"),
+        "set aside": wording.count(len(status.set_aside), "thing") if status.set_aside else "nothing",
     }
     for cluster in status.clusters:
         lines[f"cluster {cluster.name}"] = ", ".join(_words(cluster))

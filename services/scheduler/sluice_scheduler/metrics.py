@@ -19,6 +19,9 @@ ROLLBACKS = Counter(f"{_PREFIX}_rollbacks_total", "Ledgers found older than what
 SET_ASIDE = Counter(
     f"{_PREFIX}_set_aside_total", "Times that work on something raised an exception", ["cell"]
 )
+ASIDE = Gauge(
+    "sluice_set_aside_things", "Things that are set aside now, for work on them raised an exception", ["cell"]
+)
 UNREADABLE = Counter(f"{_PREFIX}_unreadable_total", "Records set aside as dead letters", ["cell"])
 DIVERGENCES = Counter(f"{_PREFIX}_divergences_total", "Decisions published before with other bytes", ["cell"])
 RECORDS = Counter(f"{_PREFIX}_records_total", "Records read from the input log", ["cell"])
@@ -67,6 +70,7 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     if state.begun:
         _observe_lines(cell, {queue: len(leaf.line) for queue, leaf in state.forest.leaves.items()})
         PASS_PENDING.labels(cell).set(1 if state.cell.unfinished else 0)
+        ASIDE.labels(cell).set(len(state.asides))
         changed = commit.changes if cell in _reported else {each.key: each for each in state.reports}
         _observe_reports(cell, changed)
 
@@ -103,7 +107,7 @@ def _observe_lines(cell: str, lengths: Mapping[str, int]) -> None:
 
 def forget(cell: str) -> None:
     """What a cell holds is told by its owner alone: who has lost it would go on telling the past."""
-    for gauge in (BYPASSED, MISDIRECTED, OFFSET, PASS_PENDING):
+    for gauge in (ASIDE, BYPASSED, MISDIRECTED, OFFSET, PASS_PENDING):
         with suppress(KeyError):
             gauge.remove(cell)
     _observe_lines(cell, {})

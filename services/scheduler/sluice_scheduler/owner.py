@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafka.errors import KafkaError
 from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
@@ -27,7 +27,7 @@ from sluice.settings import Settings
 from sluice.values import Epoch
 
 from sluice_scheduler import metrics
-from sluice_scheduler.core import State, step
+from sluice_scheduler.core import State
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.outbox import Outbox
 from sluice_scheduler.ports import (
@@ -46,6 +46,7 @@ from sluice_scheduler.ports import (
     OutboxEntry,
 )
 from sluice_scheduler.published import DivergenceError
+from sluice_scheduler.quarantine import HopelessError, PoisonedError, Quarantine
 from sluice_scheduler.takeover import TakeOver
 
 log = logging.getLogger(__name__)
@@ -59,9 +60,7 @@ REFUSED_PAUSE_S: Final = 10.0
 SILENT_S: Final = 15
 #: Between two commits, at least.
 PACE_S: Final = 0.04
-#: What is set aside when nothing less can be blamed: the record itself, by its offset.
-RECORD: Final = "record/"
-REASON_MAX: Final = 500
+_SET_ASIDE: Final = EVENTS.ce_type(SetAsideEvent.type)
 
 
 Pieces: TypeAlias = AsyncGenerator[list[Received], None]
@@ -80,15 +79,6 @@ class WallClock:
 
 class LostRecordsError(Exception):
     """The log no longer has what the ledger has not read: take the cell over again, and judge anew."""
-
-
-class PoisonedError(Exception):
-    """A step raised an exception."""
-
-    def __init__(self, offset: int, what: str, error: Exception) -> None:
-        super().__init__(f"{type(error).__name__}: {error}"[:REASON_MAX])
-        self.offset = offset
-        self.what = what
 
 
 class CellOwner:
@@ -122,8 +112,13 @@ class CellOwner:
             holder=holder,
             clock=self._clock,
         )
-        #: By offset: what is set aside just before that record is stepped.
-        self._set_aside: dict[int, list[SetAsideEvent]] = {}
+        self._quarantine = Quarantine()
+        #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
+        #: for nobody delivers them a second time.
+        self._delivered = 0
+        self._again = 0
+        #: From where to where the log was looked through for what is set aside.
+        self._looked = (0, 0)
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 
@@ -153,8 +148,11 @@ class CellOwner:
                 await self._own()
             except* PoisonedError as errors:
                 poisoned = next(error for error in errors.exceptions if isinstance(error, PoisonedError))
-                await self._quarantine(poisoned)
-                pause_s = 0.0
+                try:
+                    await self._set_aside(poisoned)
+                    pause_s = 0.0
+                except (HopelessError, KafkaError, OSError) as error:
+                    self._start_over(str(error))
             except* (FencedError, DivergenceError):
                 raise
             except* NewerLedgerError as errors:
@@ -171,6 +169,7 @@ class CellOwner:
 
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over.run()
+        await self._look_ahead(meta.next_offset)
         self._problem, self._heard_s = "", self._clock.monotonic_s()
         metrics.TAKEOVERS.labels(self._cell, "ok").inc()
         async with asyncio.TaskGroup() as tasks:
@@ -179,8 +178,13 @@ class CellOwner:
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         pace = Pace(PACE_S, full=BATCH_MAX)
+        again, self._again = self._again, 0
+        while meta.next_offset < again:
+            piece = await self._skipped(meta.next_offset, min(meta.next_offset + BATCH_MAX, again))
+            meta = await self._commit(piece, meta, state, outbox)
         while True:
             batch = await self._feed.take(BATCH_MAX)
+            self._delivered = batch[-1].received.offset + 1
             async with aclosing(self._in_sequence(batch, meta.next_offset)) as pieces:
                 async for piece in pieces:
                     meta = await self._commit(piece, meta, state, outbox)
@@ -209,8 +213,7 @@ class CellOwner:
         await self._ledger.commit(self._cell, commit)
         outbox.put(decided, time_ms=state.now_ms if state.begun else 0)
         metrics.observe_commit(self._cell, commit, state)
-        for offset in [offset for offset in self._set_aside if offset < commit.next_offset]:
-            del self._set_aside[offset]
+        self._quarantine.forget(below=commit.next_offset)
         return replace(meta, next_offset=commit.next_offset, next_seq=commit.next_seq)
 
     async def _in_sequence(
@@ -246,19 +249,10 @@ class CellOwner:
 
     async def _step(self, epoch: Epoch, state: State, received: Received) -> list[OutboxEntry]:
         event = await self._read(received)
-        if event is None or any(
-            each.what.startswith(RECORD) for each in self._set_aside.get(received.offset, ())
-        ):
+        if event is None:
             return []
         started = time.perf_counter()
-        try:
-            decisions = [
-                decision
-                for each in (*self._set_aside.get(received.offset, ()), event)
-                for decision in step(state, each)
-            ]
-        except Exception as error:
-            raise PoisonedError(received.offset, state.working_on, error) from error
+        decisions = self._quarantine.step(state, received.offset, event)
         metrics.STEP_SECONDS.observe(time.perf_counter() - started)
         return [
             OutboxEntry(
@@ -270,35 +264,44 @@ class CellOwner:
             for decision in decisions
         ]
 
-    async def _quarantine(self, poisoned: PoisonedError) -> None:
-        """Write down, for every replay, that from this record on what was worked on is set aside.
-
-        What was set aside already and raises again is the record's doing: then that is passed over.
-        """
-        known = self._set_aside.setdefault(poisoned.offset, [])
-        what = poisoned.what
-        if not what or any(each.what == what for each in known):
-            what = f"{RECORD}{poisoned.offset}"
-        event = SetAsideEvent(
-            offset=poisoned.offset,
-            what=what,
-            reason=str(poisoned),
-            time_ms=self._clock.now_ms(),
-            cluster=self._settings.cluster,
-            more=True,
-        )
-        known.append(event)
+    async def _set_aside(self, poisoned: PoisonedError) -> None:
+        """Write down, for every replay, what is set aside just before the record that raised."""
+        about: dict[str, Any] = {"exc_info": poisoned.__cause__, "extra": {"cell": self._cell}}
+        self._again = max(self._delivered, poisoned.offset + 1)
+        event = self._quarantine.judge(poisoned, self._settings.cluster)
+        if event is None:
+            log.warning("offset %s raised %s: it is stepped once more", poisoned.offset, poisoned, **about)
+            return
         metrics.SET_ASIDE.labels(self._cell).inc()
         log.error(
-            "set aside %s, which raised %r at offset %s: everybody else's work goes on",
-            what,
-            poisoned.__cause__,
+            "set aside %s, which raised %s at offset %s: everybody else's work goes on",
+            event.what,
+            poisoned,
             poisoned.offset,
-            exc_info=poisoned.__cause__,
-            extra={"cell": self._cell},
+            **about,
         )
         message = EVENTS.encode(event, source=f"sluice/scheduler/{self._cell}")
-        await self._log.append(self._settings.events_topic, self._partition, [message])
+        at = await self._log.append(self._settings.events_topic, self._partition, [message])
+        self._quarantine.learn(at, event)
+
+    async def _look_ahead(self, next_offset: int) -> None:
+        """Learn what an earlier owner has set aside before records that are stepped from here on."""
+        first, last = self._looked
+        if not first <= next_offset:
+            first = last = next_offset
+        _, end = await self._log.bounds(self._partition)
+        at = max(last, next_offset)
+        while at < end:
+            piece = await self._log.events(self._partition, at, min(at + BATCH_MAX, end))
+            if not piece:
+                break
+            for received in piece:
+                if find_header(received.headers, "ce_type") == _SET_ASIDE:
+                    event = await self._read(received)
+                    if isinstance(event, SetAsideEvent):
+                        self._quarantine.learn(received.offset, event)
+            at = piece[-1].offset + 1
+        self._looked = (first, at)
 
     async def _read(self, received: Received) -> Event | None:
         """The record's event; what can't be read goes to the dead letters, and the rest goes on."""

@@ -54,7 +54,7 @@ class TakeOver:
         meta, entities, waiting = await self._load(meta, cluster_uid, published)
         if published.last >= meta.next_seq:
             self._tell_of_rollback(meta, published)
-        state = State(self.policies, entities)
+        state = State(self.policies, entities, derives=False)
         self._tell_again(state, meta, published)
         if state.begun and state.config != self._config:
             await self._append(ConfigEvent(config=self._config, **self._now()))

@@ -232,3 +232,25 @@ def test_bindings_that_do_not_count_are_told() -> None:
         "namespace lost is bound to queue ghost, which does not exist",
         "cluster away: namespace lost is bound to nothing",
     ]
+
+
+def test_what_is_set_aside_is_named_with_a_remedy() -> None:
+    def aside(what: str, name: str) -> Entity:
+        since_ms = NOW_MS - 120_000
+        return {
+            "what": what,
+            "name": name,
+            "reason": "ValueError: odd",
+            "core_version": 1,
+            "since_ms": since_ms,
+        }
+
+    rows = [("aside", aside("pod/home/1", "team/odd")), ("aside", aside("status/queue/home/2", "team"))]
+    status = judged(snapshot(("cluster", cluster()), *rows))
+    [pod, told] = status.problems
+    assert pod.startswith(
+        "pod team/odd was set aside 2 min ago, for it raised ValueError: odd; it keeps what"
+    )
+    assert "create it anew" in pod
+    assert told.startswith("queue status team was set aside")
+    assert [each["name"] for each in status.as_json()["setAside"]] == ["team/odd", "team"]

@@ -376,6 +376,46 @@ async def test_a_pod_that_raises_is_set_aside_and_everybody_else_goes_on(
     assert cell.decisions[: len(before)] == before
 
 
+async def test_what_was_set_aside_is_so_again_when_the_ledger_came_back_older(
+    cell: OwnedCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing raises this time, the same is decided: the log says what was set aside, and where."""
+    backup = cell.backup()
+    with monkeypatch.context() as patch:
+        poison(patch, "open_gate")
+        async with cell.owned():
+            cell.pods(10, 20)
+            await until(lambda: cell.admitted == 19)
+            await cell.settled()
+    before = list(cell.published)
+    cell.ledger = backup
+    async with cell.owned() as taken:
+        cell.pods(20, 21)
+        await until(lambda: cell.admitted == 20)
+        assert not taken.missing
+    assert cell.published[: len(before)] == before
+
+
+async def test_what_raises_once_is_stepped_once_more(
+    cell: OwnedCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_gate = schedule.open_gate
+    raised: list[bool] = []
+
+    def raising(*args: Any, **named: Any) -> None:
+        if not raised:
+            raised.append(True)
+            raise MemoryError("just now")
+        open_gate(*args, **named)
+
+    monkeypatch.setattr(schedule, "open_gate", raising)
+    async with cell.owned():
+        cell.pods(10, 20)
+        await until(lambda: cell.admitted == 20)
+    log = cell.topics.log.events(SETTINGS.events_topic)
+    assert not any(isinstance(event, SetAsideEvent) for event in log)
+
+
 async def test_a_record_that_raises_whatever_is_set_aside_is_passed_over(
     cell: OwnedCell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,7 +424,6 @@ async def test_a_record_that_raises_whatever_is_set_aside_is_passed_over(
 
     def raising(state: Any, event: Any) -> None:
         if event.uid == "pod-pod-13":
-            state.working_on = ""
             raise ValueError("nobody to blame")
         on_object(state, event)
 

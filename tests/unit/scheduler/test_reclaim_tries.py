@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from bench.core import Bench
-from sluice.events import PodEvent, PodFacts
+from sluice.events import ConfigEvent, PodEvent, PodFacts
 from sluice_scheduler.core import step
 from sluice_scheduler.core.passes.reclaim import Move
 
@@ -25,7 +25,8 @@ def count_tries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def reclaim_at_once(bench: Bench) -> None:
     """Its clock stands still."""
-    bench.state.configure(replace(bench.state.config, reclaim_after_ms=0))
+    config = replace(bench.state.config, reclaim_after_ms=0)
+    step(bench.state, ConfigEvent(time_ms=0, cluster="bench", config=config))
 
 
 @pytest.mark.parametrize("fan_out", [0, 10])

@@ -26,10 +26,10 @@ from sluice_scheduler.core.applications.gangs import judge_gangs
 from sluice_scheduler.core.applications.queuejobs import resume_jobs
 from sluice_scheduler.core.applications.starts import judge_starts
 from sluice_scheduler.core.applications.workloads import end_silent
-from sluice_scheduler.core.intake.aside import is_passed_over, on_set_aside, subject_of
+from sluice_scheduler.core.intake.aside import set_aside
 from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
 from sluice_scheduler.core.intake.outcome import on_outcome
-from sluice_scheduler.core.intake.recovery import on_rebuild, on_sync
+from sluice_scheduler.core.intake.recovery import on_config, on_rebuild, on_sync
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import look_back
 from sluice_scheduler.core.passes.schedule import schedule, waits_for_time
@@ -39,10 +39,12 @@ from sluice_scheduler.core.state.offers import offer_retries
 from sluice_scheduler.core.state.state import State
 
 
-def step(state: State, event: Event) -> list[Decision]:
-    state.working_on = subject_of(event)
+def step(state: State, event: Event, *, passes: bool = True) -> list[Decision]:
+    """`passes`: whether a pass may follow. If not, the next record's does what is due."""
     if isinstance(event, RebuildEvent):
         on_rebuild(state, event)
+    elif isinstance(event, SetAsideEvent):
+        set_aside(state, [event])
     elif state.begun:
         if event.time_ms > state.cell.time_ms:
             state.advance_time(event.time_ms)
@@ -52,7 +54,7 @@ def step(state: State, event: Event) -> list[Decision]:
         _react(state, event)
         if not event.more:
             follow_rules(state)
-        if not event.more and (state.pass_due or state.cell.unfinished):
+        if passes and not event.more and (state.pass_due or state.cell.unfinished):
             state.pass_due = False
             schedule(state, ticks=isinstance(event, TickEvent))
             if state.tells:
@@ -63,8 +65,7 @@ def step(state: State, event: Event) -> list[Decision]:
 def _react(state: State, event: Event) -> None:
     match event:
         case ObjectEvent():
-            if not is_passed_over(state, event):
-                on_object(state, event)
+            on_object(state, event)
         case OutcomeEvent():
             on_outcome(state, event)
         case TickEvent():
@@ -82,11 +83,9 @@ def _react(state: State, event: Event) -> None:
             judge_gangs(state)
             judge_starts(state)
             state.pass_due = state.pass_due or waits_for_time(state)
-        case SetAsideEvent():
-            on_set_aside(state, event)
         case UnmanagedEvent():
             on_unmanaged(state, event)
         case SyncEvent():
             on_sync(state, event)
         case ConfigEvent():
-            state.configure(event.config)
+            on_config(state, event)

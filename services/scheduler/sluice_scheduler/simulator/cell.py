@@ -73,7 +73,7 @@ class SimulatedCell:
             follows = more or index < len(events) - 1
             record = event if event.more == follows else replace(event, more=follows)
             read = EVENTS.decode_as(EVENTS.ce_type(record.type), EVENTS.value(record))
-            for decision in step(self.state, read):
+            for decision in self._step(self._offset + index, read):
                 ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)
                 if decision.seq:
                     entries.append(OutboxEntry(seq=decision.seq, epoch=_EPOCH, ce_type=ce_type, value=value))
@@ -81,6 +81,9 @@ class SimulatedCell:
         self._commit(len(events), entries)
         self.decided += len(entries)
         return decisions
+
+    def _step(self, offset: int, event: Event) -> list[Decision]:
+        return step(self.state, event)
 
     def restart(self) -> None:
         """Go on from what was committed, as another worker would."""

@@ -196,7 +196,8 @@ def _lowest_selecting(state: State, namespace: Namespace) -> list[str]:
 
 def bind_namespaces(state: State) -> None:
     """Redo what hangs on the queues, where it may be otherwise than before."""
-    for namespace in sorted(state.namespaces, key=lambda namespace: namespace.key):
+    found = [namespace for namespace in state.namespaces if not state.is_stuck(namespace.key)]
+    for namespace in sorted(found, key=lambda namespace: namespace.key):
         bind_namespace(state, namespace)
         standing = _standing(state, namespace)
         if standing is None or state.bound.get(namespace.key) != standing:
@@ -223,6 +224,8 @@ def _standing(state: State, namespace: Namespace) -> tuple[str, str] | None:
 
 
 def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
+    if state.is_stuck(pod.key):
+        return
     queue, problem = queue_for(state, pod, namespace)
     if (queue, problem) != (pod.queue, pod.problem):
         state.withdraw(pod)
@@ -233,6 +236,8 @@ def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
     """Its pods follow."""
+    if state.is_stuck(workload.key):
+        return
     queue, problem = queue_for(state, workload, namespace)
     problem = workload.facts.problem or problem
     if (queue, problem) == (workload.queue, workload.problem):

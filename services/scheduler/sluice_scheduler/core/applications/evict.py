@@ -50,7 +50,7 @@ def _count_lost_work(state: State, unit: Unit) -> None:
 
 def hasten(state: State) -> None:
     """Evict pods one by one whose application should have suspended them long ago."""
-    for key in sorted(state.suspending):
+    for key in sorted(key for key in state.suspending if not state.is_stuck(key)):
         workload = state.workloads.get(key)
         if workload is not None and state.cell.time_ms < workload.deadline_ms + SUSPENSION_MS:
             continue

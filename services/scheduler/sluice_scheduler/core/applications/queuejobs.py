@@ -48,15 +48,15 @@ def run_jobs(state: State) -> None:
         if not left:
             state.jobs[key] = app
             state.pass_due = True
-        elif app.workload is not None and not state.is_aside(app.workload.key):
-            state.working_on = app.workload.key
+        elif app.workload is not None:
             left -= _run(state, app, app.workload, left)
 
 
 def resume_jobs(state: State) -> None:
     """With a tick, jobs whose back-off is over go on: by what their accounts say, so that a worker that takes
     over just before that tick does not hurry."""
-    for key in [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]:
+    over = [key for key, until_ms in state.resting.items() if until_ms <= state.cell.time_ms]
+    for key in [key for key in over if not state.is_aside(key)]:
         del state.resting[key]
         workload = state.workloads.get(key)
         if workload is not None:

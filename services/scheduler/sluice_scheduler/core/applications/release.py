@@ -71,7 +71,6 @@ def heed(state: State) -> None:
     unheeded, state.unheeded = state.unheeded, {}
     for key in sorted(unheeded):
         workload = state.workloads.get(key)
-        state.working_on = key
         if state.is_aside(key):
             continue
         if workload is None or workload.facts.finished or controlled(state, workload):

@@ -173,7 +173,8 @@ def priority_class_vanished(state: State, priority_class: PriorityClass) -> None
 
 
 def _rank_anew(state: State) -> None:
-    for workload in sorted(state.workloads, key=lambda workload: workload.key):
+    found = [workload for workload in state.workloads if not state.is_stuck(workload.key)]
+    for workload in sorted(found, key=lambda workload: workload.key):
         priority = priority_of(state, workload)
         if priority != workload.priority:
             workload.priority = priority
@@ -282,7 +283,7 @@ def _forget_shown(state: State, workload: Workload) -> None:
 
 def end_silent(state: State) -> None:
     """In client mode the driver is no pod. It replaces executors that fail, or it is gone."""
-    for key in sorted(state.failing):
+    for key in sorted(key for key in state.failing if not state.is_aside(key)):
         workload = state.workloads.get(key)
         if workload is None or not workload.failed_ms:
             del state.failing[key]

@@ -139,7 +139,7 @@ class Branch:
     def deserves(self, kinds: KindCost) -> bool:
         """Whether the branch would stay within what it deserves of all that is asked for."""
         held, allowed = self.held, self.allowed
-        for kind, amount in kinds:
+        for kind, amount in kinds:  # noqa: SIM110 - this is asked for each admission
             if held.get(kind, 0) + amount > allowed.get(kind, 0):
                 return False
         return True

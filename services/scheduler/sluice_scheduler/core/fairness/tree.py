@@ -39,11 +39,15 @@ class QueueNode:
         return not self.problem
 
 
-def build_tree(queues: Iterable[Queue], cell: str, cells: Sequence[str]) -> dict[str, QueueNode]:
-    """Every Queue of the cell by name; those that can't be used carry a problem, and so do all below them."""
+def build_tree(
+    queues: Iterable[Queue], cell: str, cells: Sequence[str], problems: Mapping[str, str]
+) -> dict[str, QueueNode]:
+    """Every Queue of the cell by name; those that can't be used carry a problem, and so do all below them.
+    `problems` are those that are known already."""
     nodes = {queue.name: QueueNode(name=queue.name, facts=queue.facts) for queue in queues}
     for node in nodes.values():
-        node.problem = node.facts.problem or _standing_problem(node, nodes, cells) or _amount_problem(node)
+        known = problems.get(node.name, "") or node.facts.problem
+        node.problem = known or _standing_problem(node, nodes, cells) or _amount_problem(node)
     for name in sorted(nodes):
         node = nodes[name]
         parent = nodes.get(node.facts.parent)

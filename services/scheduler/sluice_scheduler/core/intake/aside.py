@@ -1,49 +1,115 @@
 """Setting aside: what raised an exception is worked on no more, so that everybody else's work goes on.
 
-It keeps what it holds, is admitted nothing and is taken nothing; news of it is passed over. Another version of
-the core takes it up again; what has happened to it meanwhile comes with the next list.
+It keeps what it holds, is admitted nothing, is taken nothing and keeps no room; of its news only its end counts.
+What raises even so is *stuck*: it is not touched at all. Another version of the core takes all up again, and has
+everything listed anew, for what has happened to it meanwhile was passed over.
+
+Afterwards everything is derived from the entities, as by a worker that takes over: so that is what holds for both.
 """
 
 from __future__ import annotations
 
-from sluice.events import Event, ObjectEvent, SetAsideEvent
+from collections.abc import Sequence
+from typing import Final
 
-from sluice_scheduler.core.state.members import application_by_claim
+from sluice.decisions import Notice
+from sluice.events import ObjectEvent, PodEvent, SetAsideEvent
+
+from sluice_scheduler.core.state.conditions import set_aside_because
+from sluice_scheduler.core.state.members import application_key, part_of_application, queue_of
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.stored.entities import Aside
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import PASS, RECORD, STATUS, Aside, Queue, TrackedObject
+
+#: So many records that were passed over are remembered, to be shown.
+RECORDS_MAX: Final = 20
 
 
-def subject_of(event: Event) -> str:
-    """What a record is about, as far as that can be set aside."""
-    if isinstance(event, ObjectEvent):
-        return f"{event.type}/{event.cluster}/{event.uid}"
-    return event.type
+def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
+    """All that is set aside just before one record. What is so already is stuck from now on."""
+    if not state.begun:
+        return  # there is nothing yet
+    for event in events:
+        known = state.aside(event.what)
+        if known is not None:
+            known.stuck = True
+            state.asides.put(known)
+        else:
+            _put_aside(state, event)
+        if event.what.startswith(f"{Queue.kind}/"):
+            state.cell.rules_due = True
+            state.cells.put(state.cell)
+    _forget_old_records(state)
+    state.derive()
+    for event in events:
+        pod = state.pods.get(event.what)
+        if pod is not None and not state.is_stuck(event.what) and state.is_live(pod.cluster):
+            sentence = set_aside_because(state, event.what)
+            state.decide_about(Notice, pod, about="pod", reason="SetAside", sentence=sentence)
 
 
-def is_passed_over(state: State, event: Event) -> bool:
-    return isinstance(event, ObjectEvent) and state.is_aside(subject_of(event))
-
-
-def on_set_aside(state: State, event: SetAsideEvent) -> None:
-    """The same may be read twice: when it was met, and where it stands in the log."""
-    if state.is_aside(event.what):
-        return
+def _put_aside(state: State, event: SetAsideEvent) -> None:
     state.asides.put(
         Aside(
             what=event.what,
+            name=_name_of(state, event.what),
             reason=event.reason,
             core_version=state.config.core_version,
             since_ms=state.now_ms,
         )
     )
-    app = application_by_claim(state, event.what) if event.what.count("/") > 1 else None
-    keys = [event.what]
-    if app is not None:
-        state.unsettled.pop(app.key, None)
-        keys += [
-            *map(app.replica_key, app.replicated),
-            *(k for book in app.books.values() for k in book.waiting),
-        ]
-    for key in keys:
-        state.forest.leave(key)
+    for promise in list(state.promises):
+        if event.what in _owners(state, promise.claim):
+            state.promises.drop(promise.key)
+    for turn in list(state.turns):
+        if event.what in _owners(state, turn.claim):
+            state.turns.drop(turn.key)
+
+
+def _name_of(state: State, what: str) -> str:
+    """As people know it; empty if it is not known."""
+    key = what.removeprefix(STATUS)
+    kind, _, place = key.partition("/")
+    if kind == "group":
+        return "/".join(place.split("/")[1:])
+    found = state.table(kind).get(key) if state.has_table(kind) else None
+    if not isinstance(found, TrackedObject):
+        return ""
+    return f"{found.namespace}/{found.name}" if found.namespace else found.name
+
+
+def _owners(state: State, claim: str) -> tuple[str, str]:
+    return application_key(state, claim), part_of_application(state, claim)
+
+
+def _forget_old_records(state: State) -> None:
+    passed = [each for each in state.asides if each.what.startswith((RECORD, PASS))]
+    passed.sort(key=lambda each: int(each.what.rpartition("/")[2]))
+    for each in passed[:-RECORDS_MAX]:
+        state.asides.drop(each.key)
+
+
+def is_passed_over(state: State, key: str, event: ObjectEvent) -> bool:
+    """Of what is set aside only its end counts, because others wait for what it holds."""
+    if not state.is_aside(key):
+        return False
+    ends = event.change == "DELETED" or (isinstance(event, PodEvent) and event.pod.finished)
+    return not ends or state.is_stuck(key)
+
+
+def forget_aside(state: State, key: str) -> None:
+    """What is gone is set aside no longer; neither is an application of which nothing is left."""
+    if not len(state.asides):
+        return
+    gone = {key, STATUS + key}
+    for aside in state.asides:
+        kind, _, _ = aside.what.partition("/")
+        if (kind == "group" and not queue_of(state, aside.what)) or (
+            kind == Workload.kind and aside.name and aside.what not in state.workloads
+        ):
+            gone |= {aside.what, STATUS + aside.what}
+    for what in sorted(gone):
+        state.asides.discard(f"{Aside.kind}/{what}")
     state.report_due = True
+    if any(what.startswith(f"{Workload.kind}/") for what in gone):
+        state.derive()  # its pods are again what they say they are

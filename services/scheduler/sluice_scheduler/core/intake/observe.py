@@ -30,6 +30,7 @@ from sluice_scheduler.core.applications.workloads import (
     workload_changed,
     workload_vanished,
 )
+from sluice_scheduler.core.intake.aside import forget_aside, is_passed_over
 from sluice_scheduler.core.state.kinship import charged_to, regroup
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
@@ -61,18 +62,20 @@ def on_object(state: State, event: ObjectEvent) -> None:
         return  # of a kind that this core takes no interest in
     changed, vanished = kind
     table = state.table(event.type)
-    known = table.get(f"{event.type}/{event.cluster}/{event.uid}")
+    key = f"{event.type}/{event.cluster}/{event.uid}"
+    known = table.get(key)
     sync = _open_sync(state, event.cluster, event.listed_as)
     if known is not None and known.sync != sync and sync and event.change != "DELETED":
         known.sync = sync
         table.put(known)
-    if not _is_news(state, known, event):
+    if not _is_news(state, known, event) or is_passed_over(state, key, event):
         return
     if event.change != "DELETED":
         changed(state, known, event, sync)
         return
     if known is not None:
         vanished(state, known)
+    forget_aside(state, key)
     _bury(state, event.cluster, event.listed_as, event.uid, event.resource_version)
 
 
@@ -92,9 +95,9 @@ def on_sync_end(state: State, event: SyncEvent) -> None:
         and entity.resource_version <= event.resource_version
     ]
     for entity in sorted(unseen, key=lambda entity: entity.key):
-        if not state.is_aside(entity.key):
-            with state.work_on(entity.key):
-                vanished(state, entity)
+        if not state.is_stuck(entity.key):
+            vanished(state, entity)
+            forget_aside(state, entity.key)
     for grave in [g for g in state.tombstones if (g.cluster, g.object_kind) == (event.cluster, event.kind)]:
         state.tombstones.drop(grave.key)
 
@@ -321,7 +324,8 @@ def follow_rules(state: State) -> None:
     edited, state.edited = state.edited, set()
     if Pool.kind in edited:
         state.change_pools()
-        for pod in sorted((pod for pod in state.pods if pod.holds), key=lambda pod: pod.key):
+        held = (pod for pod in state.pods if pod.holds and not state.is_stuck(pod.key))
+        for pod in sorted(held, key=lambda pod: pod.key):
             pool = _pool_held(state, pod)
             if pool != pod.pool:
                 with state.changing(pod):

@@ -7,7 +7,7 @@ earlier life is applied after the re-list that this life builds upon.
 from __future__ import annotations
 
 from sluice.decisions import Fence, Resync
-from sluice.events import OutcomeEvent, RebuildEvent, SyncEvent
+from sluice.events import ConfigEvent, OutcomeEvent, RebuildEvent, SyncEvent
 
 from sluice_scheduler.core.applications.binding import bind_namespaces
 from sluice_scheduler.core.intake.observe import on_sync_end
@@ -24,6 +24,23 @@ def on_rebuild(state: State, event: RebuildEvent) -> None:
             Fence, cluster=name, reason="Rebuild", sentence=f"fence off earlier decisions: {event.reason}"
         )
         state.clusters.put(Cluster(name=name, fence=fence.seq))
+
+
+def on_config(state: State, event: ConfigEvent) -> None:
+    """Another core takes up what was set aside, and has everything listed: what has happened to it meanwhile was
+    passed over."""
+    cell = state.cell
+    others = [aside for aside in state.asides if aside.core_version != event.config.core_version]
+    for aside in others:
+        state.asides.drop(aside.key)
+    cell.config = event.config
+    cell.rules_due = cell.rules_due or bool(others)
+    state.cells.put(cell)
+    state.derive()
+    for cluster in sorted(state.clusters, key=lambda cluster: cluster.name):
+        if others and cluster.live:
+            sentence = "another version of the core takes up what was set aside: list everything again"
+            state.decide(Resync, cluster=cluster.name, reason="TakenUpAgain", sentence=sentence)
 
 
 def on_fence_outcome(state: State, cluster: Cluster, event: OutcomeEvent) -> None:

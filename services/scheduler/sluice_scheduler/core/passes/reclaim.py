@@ -52,7 +52,6 @@ def reclaim(state: State, budget: Budget) -> bool:
         if budget.is_spent:
             return False
         for claim in claims:
-            state.working_on = claim.key
             if not claim.line or is_barred(state, claim):
                 continue  # since this pass began it has lost pods itself
             if session.let_in(leaf, claim):

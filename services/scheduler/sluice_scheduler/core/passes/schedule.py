@@ -93,7 +93,6 @@ def serve(state: State, budget: Budget) -> bool:
         found = kept or state.forest.next()
         if found is None:
             return True
-        state.working_on = found[1].key
         admit(state, *found, was_kept=kept is not None)
         if len(state.turns):
             forget_turns(state)
@@ -147,9 +146,6 @@ def start_free(state: State) -> None:
     free, state.free = state.free, {}
     for key in sorted(free):
         app = free[key]
-        state.working_on = app.claim_key
-        if state.is_aside(app.claim_key):
-            continue
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
             start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
@@ -162,9 +158,6 @@ def open_reserved(state: State) -> None:
     for key in sorted(due):
         app = due[key]
         workload = app.workload
-        state.working_on = app.claim_key
-        if state.is_aside(app.claim_key):
-            continue
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
         for pod_set in workload.facts.pod_sets:
@@ -232,10 +225,7 @@ def keep_promises(state: State) -> None:
     rows = [sorted(alike.values(), key=_made) for alike in state.promised.values()]
     for row in sorted(rows, key=lambda row: _made(row[0])):
         for promise in row:
-            state.working_on = promise.claim
-            if state.is_aside(promise.claim):
-                give_up(state, promise)
-            elif _has_room(state, promise):
+            if _has_room(state, promise):
                 _keep(state, promise)
             elif promise.until_ms > state.now_ms:
                 break

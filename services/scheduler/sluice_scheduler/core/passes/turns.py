@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.turns import keep_room
+from sluice_scheduler.core.state.turns import keep_room, turn_cost
 from sluice_scheduler.core.stored.entities import Turn
 
 
 def forget_turns(state: State) -> None:
-    """Claims that have left their lines need nothing kept."""
+    """Claims that have left their lines need nothing kept, and where one can fit no more nothing is kept for it."""
     for turn in sorted(state.turns, key=lambda turn: turn.key):
-        if turn.claim not in state.forest.claims:
+        claim = state.forest.claims.get(turn.claim)
+        if claim is None or not _can_fit(state, state.forest.leaves[claim.line], turn_cost(turn)):
             drop_turn(state, turn)
 
 
@@ -56,7 +57,8 @@ def take_turns(state: State) -> None:
         turn = Turn(claim=claim.key, since_ms=state.now_ms)
         state.turns.put(turn)
     if state.now_ms - turn.since_ms >= _patience_ms(state, leaf):
-        spot = min(claim.shape.spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
+        spots = (spot for spot in claim.shape.spots if _can_fit(state, leaf, spot.cost))
+        spot = min(spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
         turn.pools = spot.pools
         turn.cost = tuple((*dim, amount) for dim, amount in spot.cost)
         state.turns.put(turn)
@@ -108,7 +110,9 @@ def _may_reserve(state: State, leaf: Branch, claim: Claim) -> bool:
     """Whether it could ever fit, and its queue wants room to be kept."""
     if leaf.queue is not None and not leaf.queue.facts.reserves:
         return False
-    return any(
-        all(need <= room.bound.amount for room, need in state.forest.rooms_for(leaf, spot.cost))
-        for spot in claim.shape.spots
-    )
+    return any(_can_fit(state, leaf, spot.cost) for spot in claim.shape.spots)
+
+
+def _can_fit(state: State, leaf: Branch, cost: Cost) -> bool:
+    """Whether there would be room if everybody else left."""
+    return all(need <= room.bound.amount for room, need in state.forest.rooms_for(leaf, cost))

@@ -16,7 +16,8 @@ from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.claimants import is_barred
 from sluice_scheduler.core.state.application import Application
-from sluice_scheduler.core.state.members import workload_of
+from sluice_scheduler.core.state.conditions import set_aside_because
+from sluice_scheduler.core.state.members import part_of_application, queue_of, workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Drain
@@ -56,6 +57,9 @@ def why(state: State, key: str) -> Answer:
 
 
 def _why(state: State, key: str) -> Answer:
+    aside = set_aside_because(state, key) or set_aside_because(state, part_of_application(state, key))
+    if aside:
+        return Answer(reason="SetAside", sentence=aside)
     claim = state.forest.claims.get(key)
     if claim is not None:
         return _why_in_line(state, claim)
@@ -336,7 +340,8 @@ class Lines:
 
 
 def waiting(state: State, queue: str) -> list[str]:
-    """Keys of what waits in a queue and below it: what has a promise, what stands in line, what can't."""
+    """Keys of what waits in a queue and below it: what has a promise, what stands in line, what can't,
+    and what is set aside."""
     state.forest.settle()
     branch = state.forest.branch(queue)
     found: list[str] = []
@@ -345,7 +350,8 @@ def waiting(state: State, queue: str) -> list[str]:
             promised = sorted((p for p in state.promises if p.queue == name), key=lambda promise: promise.seq)
             misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
             in_line = sorted(leaf.line, key=lambda claim: claim.place)
-            found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected]
+            aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
+            found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
     return found
 
 

@@ -16,6 +16,14 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind
 from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
 from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.reports.kept_aside import (
+    all_are_silent,
+    by_queue,
+    conditions_of,
+    is_plain,
+    is_silent,
+    plain_fields,
+)
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -30,23 +38,34 @@ TOLD_MAX: Final = 20
 
 
 def report(state: State) -> None:
+    if all_are_silent(state):
+        return
     show(state)
     _forget_old_losses(state)
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
     pods, applications = _pods_by_queue(state), _applications_by_queue(state)
+    asides = by_queue(state) if len(state.asides) else {}
     told = 0
-    for queue in sorted((q for q in state.queues if q.cluster == state.home), key=partial(_last_told, state)):
+    queues = (q for q in state.queues if q.cluster == state.home and not is_silent(state, q.key))
+    for queue in sorted(queues, key=partial(_last_told, state)):
         node = state.tree.get(queue.name)
-        if node is not None and told == TOLD_MAX:
+        if told == TOLD_MAX:
             state.report_due = True
             break
-        if node is not None:
+        if is_plain(state, queue):
+            told += _tell(state, queue, ReportQueue, plain_fields(state, queue))
+        elif node is not None:
             fields = _queue_fields(state, node, pods[node.name], applications[node.name])
+            fields["conditions"] += conditions_of(state, queue.key, asides.get(queue.name, ""))
             told += _tell(state, queue, ReportQueue, fields)
-    for pool in state.own_pools:
-        _tell(state, pool, ReportPool, _pool_fields(state, pool))
+    for pool in (pool for pool in state.own_pools if not is_silent(state, pool.key)):
+        is_known = not is_plain(state, pool)
+        fields = _pool_fields(state, pool) if is_known else plain_fields(state, pool)
+        if is_known:
+            fields["conditions"] += conditions_of(state, pool.key)
+        _tell(state, pool, ReportPool, fields)
 
 
 def _last_told(state: State, queue: Queue) -> tuple[int, str]:

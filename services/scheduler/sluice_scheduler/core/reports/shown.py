@@ -22,13 +22,14 @@ from sluice.decisions import (
 
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
+from sluice_scheduler.core.reports.kept_aside import all_are_silent, is_plain, is_silent, report_plainly
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
-from sluice_scheduler.core.stored.entities import JOB_REPORT, Report
+from sluice_scheduler.core.stored.entities import JOB_REPORT, STATUS, Report
 
 #: Of what is made once and never changed.
 _GENERATION: Final = 1
@@ -48,7 +49,7 @@ def show(state: State) -> None:
     lines = Lines(state)
     untold, state.untold = state.untold, {}
     there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
-    found = [workload for workload in there if not controlled(state, workload)]
+    found = [each for each in there if not (is_silent(state, each.key) or controlled(state, each))]
     live = [workload for workload in found if state.is_live(workload.cluster)]
     waiting = [workload for workload in live if not workload.admitted and not workload.facts.finished]
     waiting.sort(key=partial(_last_told, state))
@@ -57,10 +58,7 @@ def show(state: State) -> None:
         if workload.key in later or not state.is_live(workload.cluster):
             state.untold[workload.key] = None
             continue
-        if workload.facts.job is not None:
-            _report_job(state, workload)
-        _create(state, workload)
-        _report(state, workload, state.applications[workload.place], lines)
+        _tell(state, workload, lines)
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
@@ -69,16 +67,29 @@ def _last_told(state: State, workload: Workload) -> tuple[int, str]:
     return (last.told_ms if last is not None else 0, workload.key)
 
 
+def _tell(state: State, workload: Workload, lines: Lines) -> None:
+    if is_plain(state, workload):
+        if not state.is_aside(STATUS + workload.key):
+            _create(state, workload)
+        report_plainly(state, workload)
+        return
+    if workload.facts.job is not None:
+        _report_job(state, workload)
+    _create(state, workload)
+    _report(state, workload, state.applications[workload.place], lines)
+
+
 def show_release(state: State) -> None:
     """A workload that was written by hand has nothing to release: whether it is admitted, its status says."""
+    if all_are_silent(state):
+        return
     lines = Lines(state)
     promptly, state.promptly = state.promptly, {}
     for key in promptly:
         workload = state.workloads.get(key)
-        if workload is not None and state.is_live(workload.cluster):
+        if workload is not None and state.is_live(workload.cluster) and not is_silent(state, key):
             state.untold.pop(key, None)
-            _create(state, workload)
-            _report(state, workload, state.applications[workload.place], lines)
+            _tell(state, workload, lines)
 
 
 def _create(state: State, workload: Workload) -> None:

@@ -19,6 +19,7 @@ from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part_of
 from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.members import stuck_in
 from sluice_scheduler.core.state.minima import (
     is_within,
     minimum_of,
@@ -68,13 +69,14 @@ class Application:
     def book(self, pod_set: str) -> PodSetBook:
         return self.books.setdefault(pod_set, PodSetBook())
 
-    def enter(self, pod: Pod) -> None:
+    def enter(self, pod: Pod, state: State) -> None:
+        """A pod that is set aside waits for nothing."""
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
             book.holding.add(pod.key)
             insort(book.order, _age_of(pod))
             book.fresh.append(_age_of(pod))
-        elif pod.waits:
+        elif pod.waits and not state.is_aside(pod.key):
             book.waiting.add(pod.key)
 
     def leave(self, pod: Pod, state: State) -> None:
@@ -231,7 +233,8 @@ class Application:
         for pod_set in workload.facts.pod_sets:
             book = self.book(pod_set.name)
             size = workload.sizes.get(pod_set.name, {})
-            missing = missing_of(workload, pod_set, len(book.holding))
+            there = len(book.holding) + stuck_in(state, self, pod_set.name)
+            missing = missing_of(workload, pod_set, there)
             pool = workload.pools.get(pod_set.name, "")
             # Admitted when all its pods had been given back, it has no pool: what comes yet stands in line.
             if pool and missing > 0 and self._is_of_use(state, book, size):

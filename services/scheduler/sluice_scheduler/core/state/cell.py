@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from sluice.decisions import Decision, Status
@@ -41,8 +40,6 @@ class CellTables(Tables):
     def __init__(self, entities: Iterable[Entity]) -> None:
         super().__init__(entities)
         self.decided: list[Decision] = []
-        #: What is worked on just now: an exception is blamed on it.
-        self.working_on = ""
 
     @property
     def cell(self) -> Cell:
@@ -112,15 +109,19 @@ class CellTables(Tables):
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live
 
+    def aside(self, what: str) -> Aside | None:
+        return self.asides.get(f"{Aside.kind}/{what}")
+
     def is_aside(self, what: str) -> bool:
+        """Whether something raised an exception, and is worked on no more."""
         return bool(len(self.asides)) and f"{Aside.kind}/{what}" in self.asides
 
-    @contextmanager
-    def work_on(self, what: str) -> Iterator[None]:
-        """While this lasts, an exception is blamed on it."""
-        before, self.working_on = self.working_on, what
-        yield
-        self.working_on = before
+    def is_stuck(self, what: str) -> bool:
+        """Whether it raised again although it was set aside: then not even its end is looked at."""
+        if not len(self.asides):
+            return False
+        found = self.aside(what)
+        return found is not None and found.stuck
 
     def decide(self, make: type[D], *, cluster: str, **fields: Any) -> D:
         """The only way to have an effect on the world: the next decision in the cell's order. Statuses have no

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sluice.decisions import Condition
 
-from sluice_scheduler.core.stored.entities import Report
+from sluice_scheduler.core.stored.entities import STATUS, Report
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
@@ -23,6 +23,29 @@ def condition(state: State, kind: str, *, good: bool, problem: str, reason: str 
         reason=reason if problem else "AsExpected",
         message=problem,
         since_ms=state.cell.time_ms,
+    )
+
+
+def told_no_more_because(state: State, what: str) -> str:
+    """Why a status shows what it showed before; empty if it does not."""
+    aside = state.aside(STATUS + what)
+    if aside is None:
+        return ""
+    return (
+        f"telling its status raised {aside.reason}: it shows what it showed before, and everything else goes on; "
+        "upgrade the scheduler (docs/runbook.md, Set aside)"
+    )
+
+
+def set_aside_because(state: State, what: str) -> str:
+    """What is wrong with something that is set aside, and what to do; empty if it is not."""
+    aside = state.aside(what)
+    if aside is None:
+        return ""
+    return (
+        f"work on it raised {aside.reason}: it is set aside so that everybody else's goes on; it keeps what it "
+        "holds and is admitted nothing. Change what is unusual about it and create it anew, or upgrade the "
+        "scheduler (docs/runbook.md, Set aside)"
     )
 
 

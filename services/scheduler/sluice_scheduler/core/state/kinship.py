@@ -125,7 +125,7 @@ def _account(state: State, below: Pod | Workload, uid: str) -> Pod | Workload | 
 
 def regroup(state: State, pods: Iterable[Pod]) -> None:
     """Charge pods to whom they belong now."""
-    for pod in list(pods):
+    for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
         application, pod_set = charged_to(state, pod)
         if (application, pod_set) != (pod.application, pod.pod_set):
             state.withdraw(pod)

@@ -67,6 +67,69 @@ def holding_of(state: State, workload: Workload) -> list[Pod]:
     return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]
 
 
+def application_key(state: State, claim: str) -> str:
+    """The key of the pod or application that a claim is of. Nothing that is derived is asked."""
+    kind, _, place = claim.partition("/")
+    if kind == "replica":
+        _, _, place = place.partition("/")
+    elif kind != "group":
+        return claim
+    cluster, namespace, name = place.split("/", 2)
+    return _keys_at(state, (cluster, namespace, name))[0]
+
+
+def part_of_application(state: State, key: str) -> str:
+    """The key of the application that a pod is charged with; empty if it stands for itself."""
+    pod = state.pods.get(key)
+    if pod is None or not pod.application:
+        return ""
+    return _keys_at(state, (pod.cluster, pod.namespace, pod.application))[0]
+
+
+def _keys_at(state: State, place: tuple[str, str, str]) -> list[str]:
+    """Those of the application in a place: of its workload, and as the group that it was before that came."""
+    workload = state.workload_by_title.get(place)
+    return [*([workload.key] if workload is not None else ()), "group/" + "/".join(place)]
+
+
+def is_out(state: State, place: tuple[str, str, str]) -> bool:
+    """Whether the application in a place is set aside: then it is as if it were not there."""
+    return bool(len(state.asides)) and any(state.is_aside(key) for key in _keys_at(state, place))
+
+
+def stands_in_no_line(state: State, pod: Pod) -> bool:
+    """Whether a pod, or the application that it belongs to, is set aside."""
+    if not len(state.asides):
+        return False
+    place = (pod.cluster, pod.namespace, pod.application)
+    return state.is_aside(pod.key) or (bool(pod.application) and is_out(state, place))
+
+
+def stuck_in(state: State, app: Application, pod_set: str) -> int:
+    """How many pods of a set hold and stand in no book, because they are stuck: nothing is reserved for these."""
+    if not len(state.asides):
+        return 0
+    stuck = (pod for aside in state.asides if aside.stuck and (pod := state.pods.get(aside.what)) is not None)
+    return sum(
+        1
+        for pod in stuck
+        if (pod.cluster, pod.namespace, pod.application) == app.key
+        and pod.pod_set == pod_set
+        and pod.holds
+        and not pod.evicting
+    )
+
+
+def queue_of(state: State, key: str) -> str:
+    """The queue that a pod or an application is charged to; empty if it is not known."""
+    account = state.pods.get(key) or state.workloads.get(key)
+    if account is None and key.startswith("group/"):
+        _, cluster, namespace, name = key.split("/", 3)
+        there = (pod for pod in state.pods.in_namespace(cluster, namespace) if pod.application == name)
+        account = next(there, None)
+    return account.queue if account is not None else ""
+
+
 def any_names_queue(state: State, namespace: Namespace) -> bool:
     """Whether any account of a namespace names a queue itself."""
     where = (namespace.cluster, namespace.name)

@@ -17,8 +17,6 @@ def offer(state: State, pod: Pod) -> None:
     key, facts = pod.key, pod.facts
     if key in state.forest.claims or key in state.retries or pod.queue not in state.forest.leaves:
         return
-    if state.is_aside(key):
-        return
     if len(state.promises) and state.promise_for(key) is not None:
         return
     workload = None
@@ -57,14 +55,16 @@ def offer_retries(state: State) -> None:
     """With the first tick behind its pause, what could not be admitted is in line again, and what could
     not be evicted a victim again: by what accounts say, not by the clock, so that a worker that takes
     over just before that tick does not hurry."""
-    for key in [key for key, retry_ms in state.pauses.items() if retry_ms <= state.cell.time_ms]:
+    over = [key for key, retry_ms in state.pauses.items() if retry_ms <= state.cell.time_ms]
+    for key in [key for key in over if not state.is_aside(key)]:
         del state.pauses[key]
         workload = state.workloads.get(key)
         if workload is not None:
             workload.retry_ms = 0
             state.workloads.put(workload)
             state.touch(workload)
-    for key in [key for key, retry_ms in state.retries.items() if retry_ms <= state.cell.time_ms]:
+    over = [key for key, retry_ms in state.retries.items() if retry_ms <= state.cell.time_ms]
+    for key in [key for key in over if not state.is_stuck(key)]:
         pod = state.pod(key)
         state.withdraw(pod)
         pod.retry_ms = 0

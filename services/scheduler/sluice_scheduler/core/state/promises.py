@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.fairness.claims import Cost
-from sluice_scheduler.core.state.members import application_by_claim
+from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.stored.entities import Promise
 
@@ -38,7 +38,7 @@ def give_up(state: State, promise: Promise) -> None:
     break_promise(state, promise.claim)
     pod = state.pods.get(promise.claim)
     app = application_by_claim(state, promise.claim)
-    if pod is not None:
+    if pod is not None and not stands_in_no_line(state, pod):
         offer(state, pod)
     elif app is not None:
         app.settle(state)

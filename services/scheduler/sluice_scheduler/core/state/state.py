@@ -12,20 +12,24 @@ from contextlib import contextmanager
 from typing import Final
 
 from sluice.decisions import Admit
-from sluice.events import CellConfig
 
 from sluice_scheduler.core.fairness.claims import Spot, pod_cost
 from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
-from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
+from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
+from sluice_scheduler.core.state.members import (
+    any_names_queue,
+    application_by_claim,
+    is_out,
+    stands_in_no_line,
+)
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
+from sluice_scheduler.core.state.rules import find_places, grow_tree
 from sluice_scheduler.core.state.turns import keep_room
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -39,12 +43,16 @@ from sluice_scheduler.core.stored.entities import (
 )
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 9
+CORE_VERSION: Final = 10
 
 
 class State(CellTables):
-    def __init__(self, policies: Mapping[str, Policy], entities: Iterable[Entity] = ()) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], entities: Iterable[Entity] = (), *, derives: bool = True
+    ) -> None:
+        """`derives`: whether `derive` is called at once; somebody must, before anything is stepped."""
         super().__init__(entities)
+        self.derived = False
         self.policies = policies
         #: Whether statuses are told. Nothing is decided by them.
         self.tells = True
@@ -56,21 +64,14 @@ class State(CellTables):
         self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
-        self.derive()
+        if derives:
+            self.derive()
 
     def clear(self) -> None:
         """Forget everything, as at the beginning of a ledger."""
         super().clear()
         self.namespace_by_name = {}
         self.workload_by_title = {}
-
-    def configure(self, config: CellConfig) -> None:
-        cell = self.cell
-        for aside in [each for each in self.asides if each.core_version != config.core_version]:
-            self.asides.drop(aside.key)
-        cell.config = config
-        self.cells.put(cell)
-        self.derive()
 
     # ---- what stands under a key or name
 
@@ -97,7 +98,7 @@ class State(CellTables):
         key = pod.key
         app = self.application_of(pod) if pod.application else None
         if app is not None:
-            app.enter(pod)
+            app.enter(pod, self)
             self.unsettled[app.key] = app
         if pod.evicting and pod.phase != "Withdrawn":
             self.evicting.setdefault(pod.evicting, set()).add(key)
@@ -120,7 +121,7 @@ class State(CellTables):
     def _await(self, pod: Pod, app: Application | None) -> None:
         if pod.problem:
             self.misdirected.add(pod.key)
-        elif not pod.waits:
+        elif not pod.waits or stands_in_no_line(self, pod):
             return
         elif pod.retry_ms:
             self.retries[pod.key] = pod.retry_ms
@@ -210,11 +211,15 @@ class State(CellTables):
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
-        if not pod.application:
+        """None also of a pod that is stuck, and of an application that is set aside: its pods stand for
+        themselves, in no line."""
+        if not pod.application or self.is_stuck(pod.key):
             return None
         return self._application((pod.cluster, pod.namespace, pod.application))
 
-    def _application(self, place: tuple[str, str, str]) -> Application:
+    def _application(self, place: tuple[str, str, str]) -> Application | None:
+        if is_out(self, place):
+            return None
         app = self.applications.get(place)
         if app is None:
             app = self.applications[place] = Application(place)
@@ -226,6 +231,9 @@ class State(CellTables):
         """Something of a workload's own account has changed."""
         place = workload.place
         app = self._application(place)
+        if app is None:
+            self.untold[workload.key] = None
+            return
         app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
         self.unheeded[workload.key] = None
@@ -254,12 +262,9 @@ class State(CellTables):
     def settle_application(self, app: Application) -> None:
         key = app.key
         self.unsettled.pop(key, None)
-        if self.is_aside(app.claim_key):
-            return
         self.report_due = True
         self.forest.version += 1  # its units may be others now
-        with self.work_on(app.claim_key):
-            app.settle(self)
+        app.settle(self)
         self.due[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
@@ -275,7 +280,8 @@ class State(CellTables):
 
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
-        self.places = self._find_places()
+        self.derived = True
+        self.places = find_places(self)
         self.tree: dict[str, QueueNode] = {}
         #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
         self.bound: dict[str, tuple[str, str]] = {}
@@ -325,7 +331,7 @@ class State(CellTables):
         self.pass_due = self.report_due = self.past_due = True
         if not self.begun:
             return
-        self.tree = self._build_tree()
+        self.tree = grow_tree(self)
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
@@ -345,7 +351,7 @@ class State(CellTables):
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
-        tree = self._build_tree()
+        tree = grow_tree(self)
         came = tree.keys() - self.forest.leaves.keys()
         queues_held = {promise.queue for promise in self.promises} | {
             book.queue for app in self.applications.values() for book in app.books.values() if book.reserved
@@ -364,25 +370,13 @@ class State(CellTables):
 
     def change_pools(self) -> None:
         """Pools were edited: nodes may belong to others now, and pods to other supplies."""
-        before, self.places = self.places, self._find_places()
+        before, self.places = self.places, find_places(self)
         named = before.supplies.keys() | {pod.pool for pod in self.pods if pod.holds}
         if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
             self.derive()
             return
         self.forest.pools_changed(self.places)
         self.pass_due = self.report_due = self.past_due = True
-
-    def _find_places(self) -> Places:
-        places = Places(pool for pool in self.own_pools if not self.problem_of(pool))
-        for node in self.nodes:
-            places.add(node)
-        for held in self.unmanaged:
-            places.hold(held, 1)
-        return places
-
-    def _build_tree(self) -> dict[str, QueueNode]:
-        queues = (queue for queue in self.queues if queue.cluster == self.home)
-        return build_tree(queues, self.config.cell, self.config.all_cells)
 
     def _keep_rooms(self) -> None:
         self.forest.settle()

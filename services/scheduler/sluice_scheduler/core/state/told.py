@@ -22,7 +22,9 @@ def tell_again(state: State, report: Report) -> None:
 
 
 def tell_again_since(state: State, time_ms: int) -> None:
-    """Statuses that were told at this time of the cell or later."""
+    """Statuses that were told at this time of the cell or later, of a state that is to be derived yet: then
+    all are looked at anyway."""
     for report in state.reports:
         if report.told_ms >= time_ms:
-            tell_again(state, report)
+            report.retry = True
+            state.reports.put(report)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod
 
 if TYPE_CHECKING:
@@ -107,12 +108,13 @@ def entry_of(pod: Pod, priority: int) -> Entry:
 
 
 def in_victims_order(state: State, leaf: Branch, *, pausing: bool = False) -> Iterator[Unit]:
-    """A queue's units, who goes first first. `pausing`: also those that can't be evicted just now."""
+    """A queue's units, who goes first first. `pausing`: also those that can't be evicted just now, or are set
+    aside."""
     units = state.units.get(leaf.name)
     if units is None:
         return
     seen: set[str] = set()  # pods of replicas that had their turn
-    for unit, key in _made(state, leaf, units, chain(reversed(units.growth), reversed(units.gangs))):
+    for unit, key in _made(state, leaf, units, pausing=pausing):
         if len(unit.pods) > 1 and unit.growth:
             if key in seen:
                 continue
@@ -121,29 +123,20 @@ def in_victims_order(state: State, leaf: Branch, *, pausing: bool = False) -> It
             yield unit
 
 
-def in_order_of_protection(state: State, leaf: Branch) -> Iterator[Unit]:
-    """All of a queue's units, just the other way round: a replica stands where its last pod does."""
-    units = state.units.get(leaf.name)
-    if units is None:
-        return
-    seen: set[str] = set()
-    for unit, key in _made(state, leaf, units, chain(units.gangs, units.growth)):
-        if len(unit.pods) > 1 and unit.growth:
-            seen.add(key)
-            if not all(pod.key in seen for pod in unit.pods):
-                continue
-        yield unit
+def in_order_of_protection(state: State, leaf: Branch) -> list[Unit]:
+    """All of a queue's units, just the other way round."""
+    return list(in_victims_order(state, leaf, pausing=True))[::-1]
 
 
-def _made(state: State, leaf: Branch, units: Units, entries: Iterable[Entry]) -> Iterator[tuple[Unit, str]]:
+def _made(state: State, leaf: Branch, units: Units, *, pausing: bool) -> Iterator[tuple[Unit, str]]:
     live: dict[str, bool] = {}
-    for *_, key in entries:
-        if state.is_aside(key):
+    any_aside = bool(len(state.asides))
+    for *_, key in chain(reversed(units.growth), reversed(units.gangs)):
+        if any_aside and _is_left_out(state, key, pausing=pausing):
             continue
         unit = units.alone.get(key)
         if unit is None or unit.leaf is not leaf:
-            with state.work_on(key):
-                unit = _unit(state, leaf, key)
+            unit = _unit(state, leaf, key)
             if unit.application is None and not unit.pods[0].application:
                 units.alone[key] = unit
         cluster = unit.cluster
@@ -151,6 +144,11 @@ def _made(state: State, leaf: Branch, units: Units, entries: Iterable[Entry]) ->
             live[cluster] = state.is_live(cluster)
         if live[cluster]:
             yield unit, key
+
+
+def _is_left_out(state: State, key: str, *, pausing: bool) -> bool:
+    pod = state.pods.get(key)
+    return pod is not None and (state.is_stuck(key) or (not pausing and stands_in_no_line(state, pod)))
 
 
 def _unit(state: State, leaf: Branch, key: str) -> Unit:

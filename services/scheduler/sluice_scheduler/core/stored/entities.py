@@ -94,15 +94,24 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
+#: What is told of something, and not the thing itself; alone: all that is told.
+STATUS: Final = "status/"
+#: A record by its offset, where nothing less can be blamed; and the pass behind a record.
+RECORD: Final = "record/"
+PASS: Final = "pass/"
+
+
 @dataclass(slots=True, kw_only=True)
 class Aside(Entity):
-    """Something that is not worked on, for that raised an exception; it comes back with another core."""
+    """Something that is not worked on because that raised an exception; another core takes it up again."""
 
     kind: ClassVar[str] = "aside"
-    what: str  # the key of a pod, an application or a queue; or a record
+    what: str  # the key of a pod, an application, a queue…; or a status, a record, or the pass behind one
+    name: str  # as people know it; empty: nobody does
     reason: str
     core_version: int
     since_ms: int
+    stuck: bool = False  # it raised again even so
 
     @property
     def key(self) -> str:

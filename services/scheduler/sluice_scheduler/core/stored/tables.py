@@ -145,6 +145,9 @@ class Tables:
         for table in self._tables.values():
             table.clear()
 
+    def has_table(self, kind: str) -> bool:
+        return kind in self._tables
+
     def table(self, kind: str) -> Table[Any]:
         return self._tables[kind]
 

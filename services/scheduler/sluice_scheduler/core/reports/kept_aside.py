@@ -1,0 +1,122 @@
+"""What is told of things that are set aside: what was told last, and that they are.
+
+Nothing is asked of what they are made of, for that is what raised. So this does not raise for the same reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice.decisions import Condition, GrantedPods, ReportWorkload
+
+from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
+from sluice_scheduler.core.state.members import queue_of
+from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import STATUS, Pool, Queue, Report
+
+REASON: Final = "SetAside"
+#: So many things a queue's condition names.
+NAMED: Final = 3
+_OF_QUEUE: Final[dict[str, Any]] = {
+    "usage": {},
+    "demand": {},
+    "fair_share": {},
+    "dominant_share": "0.0000",
+    "dominant_resource": "",
+    "pending": 0,
+    "running": 0,
+    "pending_workloads": 0,
+    "admitted_workloads": 0,
+}
+_OF_POOL: Final[dict[str, Any]] = {"nodes": 0, "capacity": {}, "reserved": {}, "unmanaged": {}}
+_OF_WORKLOAD: Final[dict[str, Any]] = {"phase": "Pending", "pod_sets": [], "reclaimed": {}}
+
+
+def all_are_silent(state: State) -> bool:
+    """Whether no statuses are told, because what raised was nobody's in particular."""
+    return state.is_aside(STATUS)
+
+
+def is_plain(state: State, about: Workload | Queue | Pool) -> bool:
+    """Whether no more is told of something than was before. A queue that is set aside can still be told of."""
+    if not len(state.asides):
+        return False
+    key = about.key
+    is_out = state.is_aside(key) if isinstance(about, Workload) else state.is_stuck(key)
+    return is_out or state.is_aside(STATUS + key)
+
+
+def is_silent(state: State, key: str) -> bool:
+    """Whether even that raised."""
+    return bool(len(state.asides)) and state.is_stuck(STATUS + key)
+
+
+def why_aside(state: State, key: str) -> str:
+    return set_aside_because(state, key) or told_no_more_because(state, key)
+
+
+def conditions_of(state: State, key: str, named: str = "") -> list[Condition]:
+    """There while something is set aside: it, what is told of it, or what is `named` in it."""
+    problem = "; ".join(part for part in (why_aside(state, key), named) if part)
+    return [condition(state, REASON, good=False, problem=problem, reason=REASON)] if problem else []
+
+
+def by_queue(state: State) -> dict[str, str]:
+    """What of each queue is set aside, in a sentence."""
+    found: dict[str, list[str]] = {}
+    for what in sorted(aside.what for aside in state.asides):
+        if queue := queue_of(state, what):
+            found.setdefault(queue, []).append(what)
+    return {queue: _sentence(state, keys) for queue, keys in found.items()}
+
+
+def _sentence(state: State, keys: list[str]) -> str:
+    asides = [aside for key in keys if (aside := state.aside(key)) is not None]
+    more = f" and {len(asides) - NAMED} more" if len(asides) > NAMED else ""
+    names = ", ".join(aside.name or aside.what for aside in asides[:NAMED])
+    return f"set aside: {names}{more}; {set_aside_because(state, keys[0])}"
+
+
+def plain_fields(state: State, about: Queue | Pool) -> dict[str, Any]:
+    """A status that says what was said before, and why it says no more."""
+    last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
+    fields = dict(_OF_QUEUE if isinstance(about, Queue) else _OF_POOL)
+    if last is not None:
+        fields |= {name: value for name, value in last.figures.items() if name != "generation"}
+    return {**fields, "conditions": [*_others(last), *conditions_of(state, about.key)]}
+
+
+def _others(last: Report | None) -> list[Condition]:
+    return [each for each in last.conditions if each.type != REASON] if last is not None else []
+
+
+def report_plainly(state: State, workload: Workload) -> None:
+    """The same of an application, on its DynamicWorkload."""
+    last = state.reports.get(f"{Report.kind}/{workload.key}")
+    why = why_aside(state, workload.key)
+    shown = {"generation": 1, **_OF_WORKLOAD, **(last.figures if last is not None else {}), "why": why}
+    conditions = since(last, (*_others(last), *conditions_of(state, workload.key)))
+    if not workload.shown or (last is not None and last.says(shown, conditions)):
+        return
+    decision = state.decide_about(
+        ReportWorkload,
+        workload,
+        name=workload.shown,
+        generation=shown["generation"],
+        phase=shown["phase"],
+        pod_sets=tuple(
+            GrantedPods(name=name, desired=desired, admitted=admitted, running=running, taken=taken)
+            for name, desired, admitted, running, taken in shown["pod_sets"]
+        ),
+        reclaimed=shown["reclaimed"],
+        why=why,
+        conditions=conditions,
+        position=None,
+        eta_ms=None,
+        reason=REASON,
+        sentence=f"{workload.title} is set aside",
+    )
+    state.reports.put(
+        Report(about=workload.key, told_ms=decision.time_ms, figures=shown, conditions=conditions)
+    )

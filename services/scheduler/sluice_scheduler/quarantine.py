@@ -1,0 +1,96 @@
+"""Stepping records so that an exception stops nobody: what raised is set aside, and the record stepped again.
+
+    step raises ──► once more, from the last commit ──► raises again: who is to blame? ──► a SetAside record
+                        what was chance is gone             what, just before which offset     behind the log
+
+Whoever reads the log afterwards, from wherever, looks for these records first and steps the same. What is to
+blame is found out (blame.py) by whoever meets the exception, and by nobody else.
+At one record each suspect is set aside once, and is stuck the second time; then the pass behind the record is
+left out, then the record. So it comes to an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from sluice.decisions import Decision
+from sluice.events import Event, SetAsideEvent
+
+from sluice_scheduler.blame import blame
+from sluice_scheduler.core import State, step
+from sluice_scheduler.core.intake.aside import set_aside
+from sluice_scheduler.core.stored.entities import PASS, RECORD
+
+REASON_MAX: Final = 500
+
+
+class PoisonedError(Exception):
+    """A step raised an exception: take the state from the last commit, and step again."""
+
+    def __init__(self, offset: int, time_ms: int, suspects: Iterable[str], error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}"[:REASON_MAX])
+        self.offset = offset
+        self.time_ms = time_ms
+        self.suspects = tuple(suspects)  # who is to be set aside, first of all the first
+
+
+class HopelessError(Exception):
+    """A step raises though its record is passed over: the ledger itself can't be worked with."""
+
+
+class Quarantine:
+    """What is set aside just before which record of the log."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, dict[int, SetAsideEvent]] = {}  # by offset, and by where it stands itself
+        self._raised: set[int] = set()  # the records that have raised once
+
+    def learn(self, at: int, event: SetAsideEvent) -> None:
+        self._before.setdefault(event.offset, {})[at] = event
+
+    def forget(self, *, below: int) -> None:
+        """Records below this offset are committed."""
+        self._before = {offset: known for offset, known in self._before.items() if offset >= below}
+        self._raised = {offset for offset in self._raised if offset >= below}
+
+    def step(self, state: State, offset: int, event: Event) -> list[Decision]:
+        """What a record of the log comes to. PoisonedError if it raises, and the state is good for nothing then."""
+        if isinstance(event, SetAsideEvent):
+            return []  # it counted just before the record that it names
+        before = [each for _, each in sorted(self._before.get(offset, {}).items())]
+        names = {each.what for each in before}
+        try:
+            if before:
+                set_aside(state, before)
+            if not state.derived:
+                state.derive()
+            if f"{RECORD}{offset}" in names:
+                return state.take_decisions()
+            return step(state, event, passes=f"{PASS}{offset}" not in names)
+        except Exception as error:
+            suspects, in_pass = blame(state, error)
+            free = [what for what in suspects if not state.is_stuck(what)]
+            if in_pass:
+                free.append(f"{PASS}{offset}")
+            raise PoisonedError(offset, event.time_ms, [*free, f"{RECORD}{offset}"], error) from error
+
+    def judge(self, poisoned: PoisonedError, cluster: str) -> SetAsideEvent | None:
+        """What is to be set aside so that the record can be stepped; None: try it once more as it is."""
+        offset = poisoned.offset
+        known = [each.what for each in self._before.get(offset, {}).values()]
+        if not known and offset not in self._raised:
+            self._raised.add(offset)
+            return None
+        most = {what: 1 if what.startswith((PASS, RECORD)) else 2 for what in poisoned.suspects}
+        what = next((what for what in poisoned.suspects if known.count(what) < most[what]), None)
+        if what is None:
+            raise HopelessError(f"at offset {offset}, with its record passed over: {poisoned}")
+        return SetAsideEvent(
+            offset=offset,
+            what=what,
+            reason=str(poisoned),
+            time_ms=poisoned.time_ms,
+            cluster=cluster,
+            more=True,
+        )
