@@ -243,6 +243,7 @@ class State(CellTables):
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
         place = workload.place
         self.forest.leave(workload.key)
+        self.pauses.pop(workload.key, None)
         if self.workload_by_title.get(place) is workload:  # and no later one of the same name
             del self.workload_by_title[place]
         app = self.applications.get(place)
