@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -26,7 +26,7 @@ class Line:
     may come too early, never too late: whoever meets it puts it right.
     """
 
-    __slots__ = ("_all", "_ready", "_rows", "_size", "parked", "strict")
+    __slots__ = ("_all", "_ready", "_rows", "_size", "brief", "parked", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
@@ -37,6 +37,8 @@ class Line:
         self._ready: list[_Entry] = []
         #: Shapes that do not fit; whoever finds that one may fit again unparks it.
         self.parked: dict[Shape, None] = {}
+        #: Claims that say when they end, in order of place.
+        self.brief: list[Claim] = []
 
     def __len__(self) -> int:
         return self._size
@@ -53,6 +55,8 @@ class Line:
         """Whether the claim is the first of its shape."""
         self._size += 1
         shape = claim.shape
+        if claim.ends_in_ms:
+            insort(self.brief, claim, key=_by_place)
         row = self._rows.get(shape)
         if row is None:
             self._rows[shape] = deque((claim,))
@@ -69,6 +73,8 @@ class Line:
     def leave(self, claim: Claim) -> bool:
         """Whether it was the last of its shape."""
         self._size -= 1
+        if claim.ends_in_ms:
+            del self.brief[bisect_left(self.brief, claim.place, key=_by_place)]
         claim.line = ""
         return self.first_of(claim.shape) is None
 

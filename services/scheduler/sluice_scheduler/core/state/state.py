@@ -22,11 +22,12 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.tree import QueueNode, build_tree
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
+from sluice_scheduler.core.state.endings import Endings
 from sluice_scheduler.core.state.kinship import Kinship
 from sluice_scheduler.core.state.members import any_names_queue, application_by_claim
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
-from sluice_scheduler.core.state.turns import keep_room
+from sluice_scheduler.core.state.turns import keep_rooms
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
@@ -39,7 +40,7 @@ from sluice_scheduler.core.stored.entities import (
 )
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 9
+CORE_VERSION: Final = 10
 
 
 class State(CellTables):
@@ -107,6 +108,7 @@ class State(CellTables):
             if pod.phase == "Assumed":
                 self.assumed[pod.seq] = key
             self.holders[pod.queue].add(key)
+            self.endings.add(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -142,6 +144,7 @@ class State(CellTables):
             self.bypassed.discard(key)
             self.assumed.pop(pod.seq, None)
             self.holders[pod.queue].discard(key)
+            self.endings.remove(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -179,6 +182,8 @@ class State(CellTables):
             break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
+        if pod.facts.ends_in_ms:
+            self.endings.add(pod)
         if spot is not None:
             self.forest.admit(key, spot)
         else:
@@ -309,6 +314,7 @@ class State(CellTables):
         self.waiting: Counter[str] = Counter()  # pods behind their gates, by queue
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
+        self.endings = Endings()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
@@ -341,7 +347,7 @@ class State(CellTables):
             self.enter(pod)
         self.settle_applications()
         self.recall_deserved()
-        self._keep_rooms()
+        keep_rooms(self)
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
@@ -356,7 +362,7 @@ class State(CellTables):
         self.tree = tree
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
-        self._keep_rooms()
+        keep_rooms(self)
         for app in self.applications.values():
             if app.waits_for_queue:
                 self.unsettled[app.key] = app
@@ -383,11 +389,6 @@ class State(CellTables):
     def _build_tree(self) -> dict[str, QueueNode]:
         queues = (queue for queue in self.queues if queue.cluster == self.home)
         return build_tree(queues, self.config.cell, self.config.all_cells)
-
-    def _keep_rooms(self) -> None:
-        self.forest.settle()
-        for turn in self.turns:
-            keep_room(self, turn)
 
     def recall_deserved(self) -> None:
         """Tell the branches what they deserve, as it was worked out last."""

@@ -18,5 +18,11 @@ def keep_room(state: State, turn: Turn) -> None:
         state.forest.keep_for(claim.line, turn_cost(turn))
 
 
+def keep_rooms(state: State) -> None:
+    state.forest.settle()
+    for turn in state.turns:
+        keep_room(state, turn)
+
+
 def turn_cost(turn: Turn) -> Cost:
     return tuple(((cluster, pool, resource), amount) for cluster, pool, resource, amount in turn.cost)

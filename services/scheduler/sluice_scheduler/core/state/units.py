@@ -120,7 +120,7 @@ def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool
         if state.is_aside(entry[3]):
             continue
         with state.work_on(entry[3]):
-            unit = _unit(state, leaf, entry[3])
+            unit = unit_of(state, leaf, entry[3])
         if not state.is_live(unit.pods[0].cluster if unit.pods else unit.application.key[0]):  # type: ignore[union-attr]
             continue
         if len(unit.pods) > 1 and unit.growth:
@@ -131,7 +131,7 @@ def _made(state: State, leaf: Branch, entries: Iterable[Entry], *, pausing: bool
             yield unit
 
 
-def _unit(state: State, leaf: Branch, key: str) -> Unit:
+def unit_of(state: State, leaf: Branch, key: str) -> Unit:
     pod = state.pods.get(key)
     if pod is None:
         return whole_of(state, leaf, state.application_of_claim(key))
