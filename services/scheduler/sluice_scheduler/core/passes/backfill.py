@@ -38,7 +38,7 @@ def back_fill(state: State, budget: Budget, let_in: LetIn) -> bool:
     _foresee(state, budget, turn)
     _evict_late(state, budget, turn)
     while (found := _next_in_time(state, budget, turn)) is not None:
-        leaf, claim, _ = found
+        claim = found[1]
         state.working_on = claim.key
         state.forest.keep_nothing()
         let_in(*found, state.now_ms + claim.ends_in_ms)

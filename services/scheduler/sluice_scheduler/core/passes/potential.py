@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from fractions import Fraction
+from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
@@ -19,13 +21,16 @@ from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
 
+#: Of a branch with at most so many units it is worked out who then stands within its guarantee.
+_EXACT_MAX: Final = 256
+
 
 class Worth:
     """What queues hold is worth, kept while one pass takes back: victims that were worth nothing change nothing."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._covered: dict[Branch, set[str]] = {}
+        self._covered: dict[Branch, _Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
 
     def forget(self, units: Iterable[Unit]) -> None:
@@ -34,7 +39,7 @@ class Worth:
             keys = _keys(unit)
             for branch in unit.leaf.path:
                 known = self._covered.get(branch)
-                if known is not None and not known.isdisjoint(keys):
+                if known is not None and not known.keys.isdisjoint(keys):
                     del self._covered[branch]
             crossing = self._crossing.get(unit.leaf)
             if crossing is not None and not crossing.keys.isdisjoint(keys):
@@ -42,48 +47,61 @@ class Worth:
 
     # ---- within guarantees
 
-    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, int]:
-        """By how much (less than nothing) what branches hold within their guarantees changes when these go."""
-        changes: dict[Branch, int] = {}
+    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, Fraction]:
+        """By how much (less than nothing) what branches hold within their guarantees changes when these go. Others may
+        then stand where they stood; under a large branch that is not looked at."""
+        changes: dict[Branch, Fraction] = {}
+        gone = {key for unit in units for key in _keys(unit)}
         for branch in dict.fromkeys(
             branch for unit in units for branch in unit.leaf.path if branch.guarantees
         ):
             covered = self._covered_in(branch)
+            if covered.keys.isdisjoint(gone):
+                continue
+            if covered.units <= _EXACT_MAX:
+                changes[branch] = self._find_covered(branch, gone).part - covered.part
+                continue
             sums: dict[Dim, int] = {}
             for unit in units:
-                if branch in unit.leaf.path and not covered.isdisjoint(_keys(unit)):
+                if branch in unit.leaf.path and not covered.keys.isdisjoint(_keys(unit)):
                     for dim, amount in unit.cost:
                         sums[dim] = sums.get(dim, 0) + amount
-            if sums:
-                changes[branch] = -self.named_part(branch, tuple(sums.items()))
+            changes[branch] = -self.named_part(branch, tuple(sums.items()))
         return changes
 
-    def named_part(self, branch: Branch, cost: Cost) -> int:
-        """Its parts of what the branch's guarantee names, summed up: so they add up over units too."""
+    def named_part(self, branch: Branch, cost: Cost) -> Fraction:
+        """Its parts of what the branch's guarantee names, summed up without rounding: so they add up over units too."""
         forest = self._state.forest
-        found = 0
+        found = Fraction(0)
         for bound in branch.guarantees:
             part = bound.part(cost)
             whole = sum(forest.capacity.get(dim, 0) for dim in bound.dims)
             if part:
-                found += part_of_kind(part, whole)
+                found += Fraction(part, whole) if whole else 1
         return found
 
-    def _covered_in(self, branch: Branch) -> set[str]:
-        """The units that fit into a branch's guarantee, those that are protected most first."""
+    def _covered_in(self, branch: Branch) -> _Covered:
         known = self._covered.get(branch)
-        if known is not None:
-            return known
+        if known is None:
+            known = self._covered[branch] = self._find_covered(branch, set())
+        return known
+
+    def _find_covered(self, branch: Branch, gone: set[str]) -> _Covered:
+        """The units that fit into a branch's guarantee, those that are protected most first."""
         left = [bound.amount for bound in branch.guarantees]
         found: set[str] = set()
+        part, units = Fraction(0), 0
         for leaf in self._leaves_below(branch):
             for unit in self._protected(leaf):
+                units += 1
+                if not gone.isdisjoint(_keys(unit)):
+                    continue
                 parts = [bound.part(unit.cost) for bound in branch.guarantees]
                 if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                     left = [rest - part for part, rest in zip(parts, left, strict=True)]
                     found.update(_keys(unit))
-        self._covered[branch] = found
-        return found
+                    part += self.named_part(branch, unit.cost)
+        return _Covered(found, part, units)
 
     def _leaves_below(self, branch: Branch) -> list[Branch]:
         if branch.is_leaf:
@@ -113,7 +131,9 @@ class Worth:
 
     # ---- within what is deserved
 
-    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit]) -> int:
+    def deserved(
+        self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Iterable[Cost] = ()
+    ) -> int:
         """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
         whole = self._state.forest.whole
         held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
@@ -121,7 +141,7 @@ class Worth:
             gone = {key for unit in taken if unit.leaf is leaf for key in _keys(unit)}
             crossing = self._crossing_of(leaf, gone)
             if not crossing.counts:
-                return crossing.whole_units
+                return self._whole_units(leaf, crossing.held, came)
         return sum(
             part_of_kind(
                 min(amount << FRACTION_BITS, leaf.deserved[kind]), whole.get(kind, 0) << FRACTION_BITS
@@ -157,8 +177,18 @@ class Worth:
                 below.update(_keys(unit))
                 if counts:
                     break
-        whole = sum(part_of_kind(amount, state.forest.whole.get(kind, 0)) for kind, amount in held.items())
-        return _Crossing(True if counts is None else counts, whole, below)
+        return _Crossing(True if counts is None else counts, held, below)
+
+    def _whole_units(self, leaf: Branch, held: dict[Kind, int], came: Iterable[Cost]) -> int:
+        """What is held in whole units, with those that come in: they are protected least."""
+        forest = self._state.forest
+        for cost in came:
+            with_it = dict(held)
+            for kind, amount in forest.kind_of.cost(cost):
+                with_it[kind] = with_it.get(kind, 0) + amount
+            if self._is_within(leaf, with_it):
+                held = with_it
+        return sum(part_of_kind(amount, forest.whole.get(kind, 0)) for kind, amount in held.items())
 
     def _is_within(self, leaf: Branch, held: dict[Kind, int]) -> bool:
         whole = self._state.forest.whole
@@ -168,12 +198,20 @@ class Worth:
         )
 
 
-class _Crossing:
-    __slots__ = ("counts", "keys", "whole_units")
+class _Covered(NamedTuple):
+    """What a branch holds within its guarantee."""
 
-    def __init__(self, counts: bool, whole_units: int, keys: set[str]) -> None:
+    keys: set[str]
+    part: Fraction
+    units: int  # so many were looked at
+
+
+class _Crossing:
+    __slots__ = ("counts", "held", "keys")
+
+    def __init__(self, counts: bool, held: dict[Kind, int], keys: set[str]) -> None:
         self.counts = counts  # whether the unit that crosses has been there for less than a tenure
-        self.whole_units = whole_units
+        self.held = held  # below what is deserved, in whole units
         self.keys = keys  # of the units that all this stands on
 
 

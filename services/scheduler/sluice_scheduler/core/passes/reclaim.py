@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.fairness.branch import Branch, below_common
+from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
@@ -25,7 +25,7 @@ from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
-from sluice_scheduler.core.stored.entities import Promise
+from sluice_scheduler.core.stored.entities import Promise, Turn
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
@@ -77,20 +77,25 @@ class Session:
         self.ranking = Ranking()
 
     def let_in(self, leaf: Branch, claim: Claim) -> bool:
-        """Let a claim push others out, at any of its spots; whether it did."""
+        """Let a claim push others out, at any of its spots; whether it did. First where nothing is taken that somebody
+        deserves: how nodes are cut into pools is not to decide who loses."""
         self.budget.spend()
-        for spot in claim.shape.spots[:_SPOTS_MAX]:
-            move = Move(self, leaf, claim, spot)
-            if move.find():
-                move.carry_out()
-                return True
+        spots = claim.shape.spots[:_SPOTS_MAX]
+        for spares in (True, False) if len(spots) > 1 else (False,):
+            for spot in spots:
+                move = Move(self, leaf, claim, spot, spares=spares)
+                if move.find():
+                    move.carry_out()
+                    return True
         return False
 
 
 class Move:
     """A claim, and what has to leave so that it fits."""
 
-    def __init__(self, session: Session, leaf: Branch, claim: Claim, spot: Spot) -> None:
+    def __init__(self, session: Session, leaf: Branch, claim: Claim, spot: Spot, *, spares: bool) -> None:
+        """`spares`: it takes nothing that somebody deserves, for nobody."""
+        self._spares = spares
         self._session = session
         self._state = session.state
         self._forest = session.state.forest
@@ -100,7 +105,8 @@ class Move:
         self._rooms = self._forest.rooms_for(leaf, spot.cost)
         self._covering = [branch for branch in leaf.path if branch.is_covered(spot.cost)]
         self._before = Paper(self._forest)
-        self._paper = Paper(self._forest)
+        turn = self._state.turns.get(f"{Turn.kind}/{claim.key}")
+        self._paper = Paper(self._forest, is_reserved=turn is not None and bool(turn.cost))
         self._paper.move(leaf, spot.cost, 1)
         self._search = self._new_search()
         self._broken: list[Promise] = []
@@ -164,7 +170,7 @@ class Move:
         if search.any_units() and self._is_right():
             return True
         search.give_back_all()
-        return False
+        return any(self._is_right() for _ in search.all_sets())
 
     def _may_take_from(self, branch: Branch) -> bool:
         queue = branch.queue
@@ -202,7 +208,9 @@ class Move:
     def _may_take(self, unit: Unit) -> bool:
         if not self._session.ripens.has(unit.ripe_ms):
             return False
-        return self._is_owed_by(unit.leaf) or is_within_lost_work(self._state, unit)
+        if self._is_owed_by(unit.leaf):
+            return True
+        return is_within_lost_work(self._state, unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
         """Whether a guarantee covers the claim in which the victim has no part.
@@ -250,6 +258,8 @@ class Move:
     def _is_right(self) -> bool:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
         taken, worth = self._taken, self._session.worth
+        if self._spares and not self._spares_deserved():
+            return False
         net = worth.loses_guaranteed(taken)
         for branch in self._covering_then():
             net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
@@ -259,8 +269,10 @@ class Move:
             return False
         if any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
             return False
+        if not self._spares_deserved():
+            return False
         let_in = self._let_in()
-        rise = self._rise_of_deserved() or levels_rise(self._before, self._paper)
+        rise = self._rise_of_deserved(let_in) or levels_rise(self._before, self._paper)
         pods = self._claim.shape.pods + sum(claim.shape.pods for _, claim, _ in let_in)
         for leaf, _, cost in let_in:
             self._paper.move(leaf, cost, -1)
@@ -269,11 +281,8 @@ class Move:
     def _covering_then(self) -> list[Branch]:
         """The branches within whose guarantees the claim stands once the victims are gone: those that cover it
         now, and those that do because it takes the place of a victim below them."""
-        return [
-            branch
-            for branch in self._leaf.path
-            if branch in self._covering or (branch.guarantees and self._covers_on_paper(branch))
-        ]
+        path, covering = self._leaf.path, self._covering
+        return [each for each in path if each in covering or (each.guarantees and self._covers_on_paper(each))]
 
     def _covers_on_paper(self, branch: Branch) -> bool:
         asked = [bound for bound in branch.guarantees if bound.part(self._spot.cost)]
@@ -284,13 +293,29 @@ class Move:
             return False
         return not self._stays_poorer(*below_common(self._leaf, victim))
 
-    def _rise_of_deserved(self) -> int:
+    def _spares_deserved(self) -> bool:
+        """What a branch deserves is taken in units that straddle, or for who stays within what it deserves itself. The
+        largest unit goes last."""
+        asked = [kind for kind, _ in self._spot.kinds]
+        paper = Paper(self._forest)
+        for unit in sorted(self._taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
+            mine, theirs = below_common(self._leaf, unit.leaf)
+            is_above = any(self._paper.is_above(branch, asked) for branch in up_to(mine, self._leaf))
+            if self._spares or (is_above and not self._is_owed_by(unit.leaf)):
+                kinds = [kind for kind, _ in self._forest.kind_of.cost(unit.cost)]
+                if not all(paper.is_above(branch, kinds) for branch in up_to(theirs, unit.leaf)):
+                    return False
+            paper.move(unit.leaf, unit.cost, -1)
+        return True
+
+    def _rise_of_deserved(self, let_in: list[tuple[Branch, Claim, Cost]]) -> int:
         worth, rise = self._session.worth, 0
+        came = [(self._leaf, self._spot.cost), *((leaf, cost) for leaf, _, cost in let_in)]
         for leaf in self._paper.touched:
             if leaf.is_leaf:
-                rise += worth.deserved(self._paper, leaf, self._taken) - worth.deserved(
-                    self._before, leaf, ()
-                )
+                mine = [cost for other, cost in came if other is leaf]
+                after = worth.deserved(self._paper, leaf, self._taken, mine)
+                rise += after - worth.deserved(self._before, leaf, ())
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
 
     def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:

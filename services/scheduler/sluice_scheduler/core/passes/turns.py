@@ -27,7 +27,7 @@ def forget_turns(state: State) -> None:
         if turn.claim not in state.forest.claims:
             drop_turn(state, turn)
         elif turn.cost and not _still_stands(state, turn):
-            turn.pools, turn.cost, turn.start_ms = (), (), 0
+            turn.pools, turn.cost, turn.start_ms, turn.within = (), (), 0, False
             state.turns.put(turn)
             state.forest.keep_nothing()
             state.pass_due = True
@@ -70,7 +70,9 @@ def reserved_that_fits(state: State) -> tuple[Branch, Claim, Spot] | None:
 
 def take_turns(state: State) -> None:
     """With each tick: note whose turn it is, and keep room for who has waited for long."""
-    if any(turn.cost for turn in state.turns):
+    standing = next((turn for turn in state.turns if turn.cost), None)
+    if standing is not None:
+        _come_within(state, standing)
         return
     found = _whose_turn(state)
     if found is None:
@@ -85,6 +87,17 @@ def take_turns(state: State) -> None:
         spot = min(spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
         turn.pools = spot.pools
         turn.cost = tuple((*dim, amount) for dim, amount in spot.cost)
+        state.turns.put(turn)
+        keep_room(state, turn)
+        _come_within(state, turn)
+
+
+def _come_within(state: State, turn: Turn) -> None:
+    """Once its queues' limits let the claim in, the pools keep room for it too."""
+    leaf = state.forest.leaves[state.forest.claims[turn.claim].line]
+    rooms = state.forest.rooms_for(leaf, turn_cost(turn))
+    if not turn.within and all(need <= room.left + room.kept for room, need in rooms if room.branch.parent):
+        turn.within = True
         state.turns.put(turn)
         keep_room(state, turn)
 
