@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import properties
 import pytest
+from registry import CHECKS
 
 FILES = sorted((Path(__file__).parents[1] / "regressions").glob("*.json"))
 
@@ -27,4 +27,4 @@ def kept() -> list[Any]:
 @pytest.mark.parametrize("file", kept())
 def test_what_once_failed_holds(file: Path) -> None:
     content = json.loads(file.read_text())
-    getattr(properties, content["property"])(content["history"])
+    CHECKS[content["property"]](content["history"])

@@ -96,7 +96,11 @@ class Moves:
             return False
         shared = {id(node) for node in leaf.path}
         # An inner queue's own pods are what its Queue says, whoever asks for them.
-        facts = [(node.facts or node.parent.facts) for node in theirs.path if node.parent and id(node) not in shared]
+        facts = [
+            (node.facts or node.parent.facts)
+            for node in theirs.path
+            if node.parent and id(node) not in shared
+        ]
         return all(each.reclaim for each in facts)  # type: ignore[attr-defined]
 
     def _fits(self, leaf: Node, claim: Claim, cost: Amounts, gone: list[Victim]) -> bool:
@@ -186,9 +190,7 @@ class Moves:
         had_more = any(potential.surplus(theirs, k) > reference.slack(k) for k in kinds)
         return not (stays and had_more)
 
-    def _let_in(
-        self, leaf: Node, claim: Claim, victims: list[Victim], came: list[Holding]
-    ) -> list[Holding]:
+    def _let_in(self, leaf: Node, claim: Claim, victims: list[Victim], came: list[Holding]) -> list[Holding]:
         """What else deserved then fits: of the claimant's line first, then of others by what they lack."""
         reference = self._reference
         others = sorted((each for each in reference.leaves.values() if each is not leaf), key=reference.share)

@@ -131,9 +131,7 @@ class Worth:
 
     # ---- within what is deserved
 
-    def deserved(
-        self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Iterable[Cost] = ()
-    ) -> int:
+    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Iterable[Cost] = ()) -> int:
         """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
         whole = self._state.forest.whole
         held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}

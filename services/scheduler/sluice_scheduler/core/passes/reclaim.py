@@ -282,7 +282,9 @@ class Move:
         """The branches within whose guarantees the claim stands once the victims are gone: those that cover it
         now, and those that do because it takes the place of a victim below them."""
         path, covering = self._leaf.path, self._covering
-        return [each for each in path if each in covering or (each.guarantees and self._covers_on_paper(each))]
+        return [
+            each for each in path if each in covering or (each.guarantees and self._covers_on_paper(each))
+        ]
 
     def _covers_on_paper(self, branch: Branch) -> bool:
         asked = [bound for bound in branch.guarantees if bound.part(self._spot.cost)]
