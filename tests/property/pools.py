@@ -1,8 +1,8 @@
 """The same nodes, cut into pools of one supply in two ways: nobody has a share by how an administrator cut them.
 
-What is deserved is the same to the last digit. Of pods of one cpu, which leave nothing over in any node, a queue holds the
-same but for one unit that two deserve in parts. Where units are larger, in each pool less than a unit is left over: who
-waits may lack so much of what it deserves, and one unit for its own rounding.
+What is deserved is the same to the last digit. Of pods of one cpu, which leave nothing over in any node, a queue holds
+the same but for one unit that two deserve in parts. Where units are larger, less than one is left over in each pool:
+who waits may lack so much of what it deserves, and one unit for its own rounding.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _cpu(held: dict[Any, int]) -> int:
 
 
 def _check_left_over(state: State, held: dict[str, dict[Any, int]], pools: int) -> None:
-    """Of one kind of pods: who waits has no more than a unit less than it deserves in each pool, and one for its own."""
+    """Of one kind of pods: who waits has no more than a unit less than it deserves in each pool, and one more."""
     shapes = {claim.shape.parts for claim in state.forest.claims.values()}
     sizes = {tuple(sorted(pod.facts.requests.items())) for pod in state.pods}
     if len(shapes) != 1 or len(sizes) != 1:

@@ -175,8 +175,8 @@ class Moves:
 
     def _robs(self, leaf: Node, victim: Victim, lost: list[Holding], came: list[Holding]) -> bool:
         """Whether the claimant's branch would have as much as the victim's had, though it would be above what it
-        deserves, or the victim's had no more than it deserves. What a guarantee covers is owed by all who have no part in
-        that guarantee."""
+        deserves, or the victim's had no more than it deserves. What a guarantee covers is owed by all who have no part
+        in that guarantee."""
         potential, reference = self._potential, self._reference
         if self._is_owed(leaf, victim, came[0].amounts):
             return False

@@ -132,10 +132,21 @@ class Line:
             first = self.first_of(shape)
             if first is not None:
                 heapq.heappush(self._ready, (first.place, shape.number, shape))
-        if len(self._ready) > 2 * len(self._rows) + _STALE_MAX:
-            ready = (self.first_of(shape) for shape in list(self._rows) if shape not in self.parked)
-            self._ready = [(each.place, each.shape.number, each.shape) for each in ready if each is not None]
-            heapq.heapify(self._ready)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        most = 2 * len(self._rows) + _STALE_MAX
+        if len(self._ready) > most:
+            self._ready = self._entries(parked=False)
+        if len(self._all) > most:
+            self._all = self._entries(parked=True)
+
+    def _entries(self, *, parked: bool) -> list[_Entry]:
+        """A heap anew: each shape once."""
+        firsts = (self.first_of(shape) for shape in list(self._rows) if parked or shape not in self.parked)
+        entries = [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
+        heapq.heapify(entries)
+        return entries
 
     def first_of(self, shape: Shape) -> Claim | None:
         row = self._rows.get(shape)
@@ -152,6 +163,7 @@ class Line:
         heapq.heappush(self._all, entry)
         if claim.shape not in self.parked:
             heapq.heappush(self._ready, entry)
+        self._sweep()
 
     def _top(self, heap: list[_Entry], *, parked: bool) -> Claim | None:
         while heap:
