@@ -149,6 +149,9 @@ def indexes(state: State) -> object:
         {key: until_ms for key, until_ms in state.pauses.items() if key in state.workloads},
         state.bypassed,
         state.misdirected,
+        list(state.endings),
+        state.endings.let_in,
+        {leaf.name: [claim.key for claim in leaf.line.brief] for leaf in state.forest.leaves.values()},
     )
 
 
