@@ -176,6 +176,8 @@ def _happening(
         }
         if draw(st.booleans()):
             submit["runtime"] = draw(st.integers(1, 6))
+        if draw(st.integers(0, 2)) == 0:  # true or not
+            submit["endsIn"] = draw(st.integers(1, 8))
         return {"submit": submit}
     if kind == "setPool":
         return {"setPool": {"name": "p", "nodes": draw(st.integers(0, 3))}}

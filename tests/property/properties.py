@@ -23,7 +23,7 @@ from sluice_scheduler.core import State, tell_again_since
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
-from sluice_scheduler.core.passes.reclaim import Move
+from sluice_scheduler.core.passes.move import Move
 from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
@@ -155,6 +155,9 @@ def indexes(state: State) -> object:
         {key: until_ms for key, until_ms in state.pauses.items() if key in state.workloads},
         state.bypassed,
         state.misdirected,
+        list(state.endings),
+        state.endings.let_in,
+        {leaf.name: [claim.key for claim in leaf.line.brief] for leaf in state.forest.leaves.values()},
     )
 
 

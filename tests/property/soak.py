@@ -11,19 +11,15 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from guarded import GUARDED
-from histories import contents, faults
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from properties import PROPERTIES, Content
+from properties import Content
+from registry import HISTORIES, Check
 
 REGRESSIONS: Final = Path(__file__).parents[1] / "regressions"
 _ROUND: Final = 20  # histories of one seed
-_POLICIES: Final = ("drf", "drf", "drf", "usage-drf", "fifo", "priority")
 
 
 def main() -> int:
@@ -48,7 +44,7 @@ def main() -> int:
 def play_round(number: int, until: float) -> list[str]:
     """The properties that failed; of each the smallest history that shows it is kept."""
     failed = []
-    for check in (*PROPERTIES, *GUARDED):
+    for check in HISTORIES:
         if time.monotonic() > until:
             break
         found = smallest_failure(check, number)
@@ -58,7 +54,7 @@ def play_round(number: int, until: float) -> list[str]:
     return failed
 
 
-def smallest_failure(check: Callable[[Content], None], number: int) -> Content | None:
+def smallest_failure(check: Check, number: int) -> Content | None:
     last: list[Content] = []
 
     @seed(number)
@@ -69,13 +65,12 @@ def smallest_failure(check: Callable[[Content], None], number: int) -> Content |
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(contents(policies=_POLICIES, busy=True), st.booleans(), faults())
-    def play(content: Content, flaky: bool, fault: dict[str, int]) -> None:
-        whole = {**content, "flaky": flaky, "fault": fault}
+    @given(HISTORIES[check]())
+    def play(content: Content) -> None:
         try:
-            check(whole)
+            check(content)
         except Exception:
-            last.append(whole)  # the last one is the smallest
+            last.append(content)  # the last one is the smallest
             raise
 
     try:

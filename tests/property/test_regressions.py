@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import GUARDED
-from properties import PROPERTIES
+from registry import CHECKS
 
 FILES = sorted((Path(__file__).parents[1] / "regressions").glob("*.json"))
 
@@ -28,5 +27,4 @@ def kept() -> list[Any]:
 @pytest.mark.parametrize("file", kept())
 def test_what_once_failed_holds(file: Path) -> None:
     content = json.loads(file.read_text())
-    by_name = {check.__name__: check for check in (*PROPERTIES, *GUARDED)}
-    by_name[content["property"]](content["history"])
+    CHECKS[content["property"]](content["history"])

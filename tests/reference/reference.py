@@ -262,15 +262,18 @@ class Reference:
                 found.append((sorted(keys), total))
         return found
 
-    def left(self, node: Node, keys: list[tuple[str, str]], most: int) -> int:
-        """Under a bound, beside what is held, what still leaves, and what is kept for whose turn it is."""
+    def left(self, node: Node, keys: list[tuple[str, str]], most: int, claimant: str = "") -> int:
+        """Under a bound, beside what is held, what still leaves, and what is kept for whose turn it is, unless that is
+        the claimant itself."""
         held = sum(node.usage.get(key, 0) + max(0, node.leaving.get(key, 0)) for key in keys)
         kept = 0
         for turn in self.state.turns:
             claim = self.claims.get(turn.claim)
-            if turn.cost and claim is not None and node in claim.leaf.path:
+            if not turn.cost or claim is None or claim.key == claimant:
+                continue
+            if node in claim.leaf.path and (turn.within or node is not self.root):
                 kept = sum(amount for _, pool, resource, amount in turn.cost if (pool, resource) in keys)
-        return most - held - kept
+        return most - held - min(kept, max(0, most - held))
 
     def fits(self, leaf: Node, cost: Amounts) -> bool:
         if any(key not in self.capacity for key in cost):

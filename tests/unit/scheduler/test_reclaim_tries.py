@@ -8,7 +8,7 @@ import pytest
 from bench.core import Bench
 from sluice.events import ConfigEvent, PodEvent, PodFacts
 from sluice_scheduler.core import step
-from sluice_scheduler.core.passes.reclaim import Move
+from sluice_scheduler.core.passes.move import Move
 
 
 def count_tries(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from sluice_scheduler.core.passes import claimants, reclaim
 from sluice_scheduler.core.passes.claimants import Claimants
-from sluice_scheduler.core.passes.reclaim import Move
+from sluice_scheduler.core.passes.move import Move
 from sluice_scheduler.simulator.main import main
 from sluice_scheduler.simulator.reading import parse
 from sluice_scheduler.simulator.run import Simulation

@@ -15,7 +15,7 @@ from sluice.events import TickEvent
 from sluice_scheduler.core.fairness.claims import Kind
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.shares import SHARE_ONE, dominant_share
-from sluice_scheduler.core.passes.reclaim import PATIENCE_MS
+from sluice_scheduler.core.passes.move import PATIENCE_MS
 from sluice_scheduler.core.passes.schedule import next_due_ms, waits_for_time
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell

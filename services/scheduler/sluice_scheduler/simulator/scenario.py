@@ -124,6 +124,8 @@ class Submit(Part):
     pod_sets: Annotated[list[PodSet], Field(min_length=1)]
     runtime: Time | None = None
     """Each pod succeeds this long after its admission."""
+    ends_in: Time = 0
+    """Each pod says that it ends so long after its start at the latest (activeDeadlineSeconds)."""
     repeat: Positive = 1
     """So many copies, named NAME-0, NAME-1, …, spaced by `every`."""
     every: Time = 0

@@ -57,6 +57,7 @@ class SimWorkload:
     queue: str
     runtime_ms: int | None
     facts: WorkloadFacts
+    ends_in_ms: int = 0
     pods: dict[str, SimPod] = field(default_factory=dict)
     succeeded: dict[str, int] = field(default_factory=dict)
     created: int = 0  # pods ever
@@ -163,7 +164,7 @@ class World:
             priority_class=self._class_of(submit.priority),
         )
         uid = f"{len(self.workloads):08}"
-        workload = SimWorkload(name, uid, submit.queue, submit.runtime, facts)
+        workload = SimWorkload(name, uid, submit.queue, submit.runtime, facts, submit.ends_in)
         self.workloads[name] = workload
         self._tell_workload(workload, "ADDED")
         for each in sets:
@@ -276,6 +277,7 @@ class World:
             node_selector=selector,
             workload=workload.name,
             pod_set=pod_set.name,
+            ends_in_ms=workload.ends_in_ms,
         )
         name = f"{workload.name}-{pod_set.name}-{workload.created}"
         workload.created += 1

@@ -259,3 +259,8 @@ def below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
     theirs = next(branch for branch in other.path if branch.parent in above)
     mine = next(branch for branch in one.path if branch.parent is theirs.parent)
     return mine, theirs
+
+
+def up_to(branch: Branch, leaf: Branch) -> tuple[Branch, ...]:
+    """A leaf's path as far as a branch on it."""
+    return leaf.path[: leaf.path.index(branch) + 1]

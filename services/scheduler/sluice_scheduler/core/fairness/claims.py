@@ -157,10 +157,19 @@ class Shape:
 class Claim:
     """Something that waits in a line."""
 
-    __slots__ = ("created_ms", "gang", "key", "line", "place", "priority", "shape")
+    __slots__ = ("created_ms", "ends_in_ms", "gang", "key", "line", "place", "priority", "shape")
 
     def __init__(
-        self, *, key: str, line: str, priority: int, created_ms: int, names: Place, shape: Shape, gang: bool
+        self,
+        *,
+        key: str,
+        line: str,
+        priority: int,
+        created_ms: int,
+        names: Place,
+        shape: Shape,
+        gang: bool,
+        ends_in_ms: int = 0,
     ) -> None:
         self.key = key
         self.line = line  # the queue it waits in; empty once it has left
@@ -169,6 +178,7 @@ class Claim:
         self.place: Place = (-priority, created_ms, *names)
         self.shape = shape
         self.gang = gang
+        self.ends_in_ms = ends_in_ms  # it ends so long after its start, as it says itself; 0: it does not say
 
 
 def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], count: int = 1) -> Cost:

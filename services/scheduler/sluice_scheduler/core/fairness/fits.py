@@ -66,7 +66,7 @@ class Fits(Shapes):
     def _scatter(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Try to give each part a pool of its own."""
         for pools in shape.spreads():
-            spot = self._spot(shape, pools)
+            spot = self.spot(shape, pools)
             if all(need <= room.left for room, need in spot.needs) and self._is_allowed(leaf, spot):
                 return spot
         return None

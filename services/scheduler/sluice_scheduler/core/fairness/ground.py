@@ -47,7 +47,7 @@ class Ground:
         self.claims: dict[str, Claim] = {}
         #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
         self.pressure: dict[Dim, int] = {}
-        self._kept: tuple[str, Cost] | None = None
+        self._kept: tuple[str, Cost, bool] | None = None
         #: Rises with whatever may let a search for victims end otherwise than the last one.
         self.version = 0
         self._awake: dict[Shape, None] = {}
@@ -127,18 +127,20 @@ class Ground:
         elif room.left < 0:
             self._overfull[room] = None
 
-    def keep_for(self, queue: str, cost: Cost) -> None:
-        """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less."""
+    def keep_for(self, queue: str, cost: Cost, within: bool) -> None:
+        """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less. Pools
+        stand empty for nobody whom limits hold back (`within`: they do not)."""
         self.keep_nothing()
         self.version += 1
-        self._kept = (queue, cost)
+        self._kept = (queue, cost, within)
         for room, need in self.rooms_for(self.leaves[queue], cost):
-            room.kept = need
-            self._remeasure(room)
+            if within or room.branch is not self.root:
+                room.kept = need
+                self._remeasure(room)
 
     def keep_nothing(self) -> None:
         if self._kept is not None:
-            queue, cost = self._kept
+            queue, cost, _ = self._kept
             self._kept = None
             self.version += 1
             for room, _ in self.rooms_for(self.leaves[queue], cost):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 from operator import attrgetter
@@ -25,7 +25,7 @@ class Line:
     may come too early, never too late: whoever meets it puts it right.
     """
 
-    __slots__ = ("_all", "_ready", "_rows", "_size", "parked", "strict")
+    __slots__ = ("_all", "_ready", "_rows", "_size", "brief", "parked", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
@@ -36,6 +36,8 @@ class Line:
         self._ready: list[_Entry] = []
         #: Shapes that do not fit; whoever finds that one may fit again unparks it.
         self.parked: dict[Shape, None] = {}
+        #: Claims that say when they end, in order of place.
+        self.brief: list[Claim] = []
 
     def __len__(self) -> int:
         return self._size
@@ -52,6 +54,8 @@ class Line:
         """Whether the claim is the first of its shape."""
         self._size += 1
         shape = claim.shape
+        if claim.ends_in_ms:
+            insort(self.brief, claim, key=_by_place)
         row = self._rows.get(shape)
         if row is None:
             self._rows[shape] = deque((claim,))
@@ -68,6 +72,8 @@ class Line:
     def leave(self, claim: Claim) -> bool:
         """Whether it was the last of its shape."""
         self._size -= 1
+        if claim.ends_in_ms:
+            del self.brief[bisect_left(self.brief, claim.place, key=_by_place)]
         claim.line = ""
         return self.first_of(claim.shape) is None
 
@@ -123,10 +129,21 @@ class Line:
             first = self.first_of(shape)
             if first is not None:
                 heapq.heappush(self._ready, (first.place, shape.number, shape))
-        if len(self._ready) > 2 * len(self._rows) + _STALE_MAX:
-            ready = (self.first_of(shape) for shape in list(self._rows) if shape not in self.parked)
-            self._ready = [(each.place, each.shape.number, each.shape) for each in ready if each is not None]
-            heapq.heapify(self._ready)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        most = 2 * len(self._rows) + _STALE_MAX
+        if len(self._ready) > most:
+            self._ready = self._entries(parked=False)
+        if len(self._all) > most:
+            self._all = self._entries(parked=True)
+
+    def _entries(self, *, parked: bool) -> list[_Entry]:
+        """A heap anew: each shape once."""
+        firsts = (self.first_of(shape) for shape in list(self._rows) if parked or shape not in self.parked)
+        entries = [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
+        heapq.heapify(entries)
+        return entries
 
     def first_of(self, shape: Shape) -> Claim | None:
         row = self._rows.get(shape)
@@ -143,6 +160,7 @@ class Line:
         heapq.heappush(self._all, entry)
         if claim.shape not in self.parked:
             heapq.heappush(self._ready, entry)
+        self._sweep()
 
     def _top(self, heap: list[_Entry], *, parked: bool) -> Claim | None:
         while heap:

@@ -37,12 +37,12 @@ class Shapes(Ground):
         allowed = [self._pools_holding(part) for part in shape.parts]
         common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
         shape.scattered = [] if common or not all(allowed) else allowed
-        shape.spots = [self._spot(shape, (pool,) * len(shape.parts)) for pool in common]
+        shape.spots = [self.spot(shape, (pool,) * len(shape.parts)) for pool in common]
         kinds = self._kinds_asked(shape)
         shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
         self._awake[shape] = None
 
-    def _spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
+    def spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
         spot = Spot(shape, pools, self.kind_of)
         spot.needs = [(self._root_room(dim), amount) for dim, amount in spot.cost]
         return spot
@@ -158,7 +158,7 @@ class Shapes(Ground):
     def any_spot(self, shape: Shape) -> Spot | None:
         """A place where it could be put if there were room, for what people are told."""
         if shape.scattered:
-            return self._spot(shape, next(iter(shape.spreads())))
+            return self.spot(shape, next(iter(shape.spreads())))
         return shape.spots[0] if shape.spots else None
 
     def _smallest_scattered(self, shape: Shape) -> Dim:

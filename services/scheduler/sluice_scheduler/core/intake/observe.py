@@ -219,6 +219,7 @@ def _standing(pod: Pod) -> tuple[object, ...]:
         pod.queue,
         pod.pool,
         facts.requests,
+        facts.ends_in_ms,
         pod.application,
         pod.pod_set,
         facts.finished and facts.phase,

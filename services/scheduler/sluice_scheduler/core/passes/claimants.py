@@ -41,7 +41,7 @@ def is_barred(state: State, claim: Claim) -> bool:
     if state.coarse_now_ms - workload.barred_ms >= state.config.tenure_ms:
         return False  # who takes turns waits for no more than a tenure
     leaf = state.forest.leaves[claim.line]
-    return not any(leaf.covering(spot.cost) for spot in claim.shape.spots[:1])
+    return not any(leaf.covering(spot.cost) for spot in claim.shape.spots)
 
 
 class Claimants:
@@ -93,7 +93,9 @@ class Claimants:
             return False
         if leaf.queue is not None and leaf.queue.facts.preemption != "never":
             return True
-        spot = claim.shape.spots[0]
+        return any(self._may_push_at(leaf, spot) for spot in claim.shape.spots)
+
+    def _may_push_at(self, leaf: Branch, spot: Spot) -> bool:
         if leaf.covering(spot.cost):
             return True
         if not leaf.is_owed(spot.kinds, self._forest.whole):

@@ -12,8 +12,10 @@ from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share,
 
 
 class Paper:
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, forest: Forest, *, is_reserved: bool = False) -> None:
+        """`is_reserved`: it is for the claim that room is kept for."""
         self._forest = forest
+        self._is_reserved = is_reserved
         self._dims: dict[Branch, dict[Dim, int]] = {}
         self._kinds: dict[Branch, dict[Kind, int]] = {}
         self._shares: dict[Branch, int] = {}
@@ -77,8 +79,12 @@ class Paper:
         return used + sum(moved.get(dim, 0) for dim in bound.dims) if moved else used
 
     def missing(self, room: Room) -> int:
-        """How much more than a room allows would be held for good."""
-        return self.used(room.branch, room.bound) + room.kept - room.bound.amount
+        """How much more than a room allows would be held for good. Of what is kept for another that counts which is
+        there: nobody has to make room for another."""
+        over = self.used(room.branch, room.bound) - room.bound.amount
+        if not room.kept or self._is_reserved:
+            return over
+        return over + min(room.kept, max(0, room.bound.amount - room.branch.used(room.bound)))
 
     def holds(self, branch: Branch, dims: tuple[Dim, ...]) -> bool:
         moved = self._dims.get(branch, {})

@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from fractions import Fraction
 from itertools import chain
+from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind, KindCost
@@ -21,6 +23,9 @@ from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order
 
+#: Of a branch with at most so many units it is worked out who then stands within its guarantee.
+_EXACT_MAX: Final = 256
+
 
 class Worth:
     """What queues hold is worth, kept while one pass takes back: victims that were worth nothing change nothing."""
@@ -28,7 +33,7 @@ class Worth:
     def __init__(self, state: State, budget: Budget) -> None:
         self._state = state
         self._budget = budget
-        self._covered: dict[Branch, set[str]] = {}
+        self._covered: dict[Branch, _Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
 
     def forget(self, units: Iterable[Unit]) -> None:
@@ -37,7 +42,7 @@ class Worth:
             keys = _keys(unit)
             for branch in unit.leaf.path:
                 known = self._covered.get(branch)
-                if known is not None and not known.isdisjoint(keys):
+                if known is not None and not known.keys.isdisjoint(keys):
                     del self._covered[branch]
             crossing = self._crossing.get(unit.leaf)
             if crossing is not None and not crossing.stands_without((unit,)):
@@ -45,48 +50,61 @@ class Worth:
 
     # ---- within guarantees
 
-    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, int]:
-        """By how much (less than nothing) what branches hold within their guarantees changes when these go."""
-        changes: dict[Branch, int] = {}
+    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, Fraction]:
+        """By how much (less than nothing) what branches hold within their guarantees changes when these go. Others may
+        then stand where they stood; under a large branch that is not looked at."""
+        changes: dict[Branch, Fraction] = {}
+        gone = {key for unit in units for key in _keys(unit)}
         for branch in dict.fromkeys(
             branch for unit in units for branch in unit.leaf.path if branch.guarantees
         ):
             covered = self._covered_in(branch)
+            if covered.keys.isdisjoint(gone):
+                continue
+            if covered.units <= _EXACT_MAX:
+                changes[branch] = self._find_covered(branch, gone).part - covered.part
+                continue
             sums: dict[Dim, int] = {}
             for unit in units:
-                if branch in unit.leaf.path and not covered.isdisjoint(_keys(unit)):
+                if branch in unit.leaf.path and not covered.keys.isdisjoint(_keys(unit)):
                     for dim, amount in unit.cost:
                         sums[dim] = sums.get(dim, 0) + amount
-            if sums:
-                changes[branch] = -self.named_part(branch, tuple(sums.items()))
+            changes[branch] = -self.named_part(branch, tuple(sums.items()))
         return changes
 
-    def named_part(self, branch: Branch, cost: Cost) -> int:
-        """Its parts of what the branch's guarantee names, summed up: so they add up over units too."""
+    def named_part(self, branch: Branch, cost: Cost) -> Fraction:
+        """Its parts of what the branch's guarantee names, summed up without rounding: so they add up over units too."""
         forest = self._state.forest
-        found = 0
+        found = Fraction(0)
         for bound in branch.guarantees:
             part = bound.part(cost)
             whole = sum(forest.capacity.get(dim, 0) for dim in bound.dims)
             if part:
-                found += part_of_kind(part, whole)
+                found += Fraction(part, whole) if whole else 1
         return found
 
-    def _covered_in(self, branch: Branch) -> set[str]:
-        """The units that fit into a branch's guarantee, those that are protected most first."""
+    def _covered_in(self, branch: Branch) -> _Covered:
         known = self._covered.get(branch)
-        if known is not None:
-            return known
+        if known is None:
+            known = self._covered[branch] = self._find_covered(branch, set())
+        return known
+
+    def _find_covered(self, branch: Branch, gone: set[str]) -> _Covered:
+        """The units that fit into a branch's guarantee, those that are protected most first."""
         left = [bound.amount for bound in branch.guarantees]
         found: set[str] = set()
+        part, units = Fraction(0), 0
         for leaf in self._leaves_below(branch):
             for unit in self._protected(leaf):
+                units += 1
+                if not gone.isdisjoint(_keys(unit)):
+                    continue
                 parts = [bound.part(unit.cost) for bound in branch.guarantees]
                 if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                     left = [rest - part for part, rest in zip(parts, left, strict=True)]
                     found.update(_keys(unit))
-        self._covered[branch] = found
-        return found
+                    part += self.named_part(branch, unit.cost)
+        return _Covered(found, part, units)
 
     def _leaves_below(self, branch: Branch) -> list[Branch]:
         if branch.is_leaf:
@@ -122,14 +140,14 @@ class Worth:
 
     # ---- within what is deserved
 
-    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit]) -> int:
+    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Iterable[Cost] = ()) -> int:
         """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
         whole = self._state.forest.whole
         held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
         if paper.is_above(leaf, [*leaf.held, *leaf.deserved]):
             crossing = self._crossing_of(leaf, taken)
             if not crossing.counts:
-                return crossing.whole_units
+                return self._whole_units(leaf, crossing.held, came)
         return sum(
             part_of_kind(
                 min(amount << FRACTION_BITS, leaf.deserved[kind]), whole.get(kind, 0) << FRACTION_BITS
@@ -144,13 +162,23 @@ class Worth:
         mine = [unit for unit in taken if unit.leaf is leaf]
         return known if known.stands_without(mine) else self._find_crossing(leaf, mine)
 
+    def _whole_units(self, leaf: Branch, held: dict[Kind, int], came: Iterable[Cost]) -> int:
+        """What is held in whole units, with those that come in: they are protected least."""
+        forest = self._state.forest
+        for cost in came:
+            with_it = dict(held)
+            for kind, amount in forest.kind_of.cost(cost):
+                with_it[kind] = with_it.get(kind, 0) + amount
+            if all(amount <= self._most(leaf, kind) for kind, amount in with_it.items()):
+                held = with_it
+        return sum(part_of_kind(amount, forest.whole.get(kind, 0)) for kind, amount in held.items())
+
     def _find_crossing(self, leaf: Branch, taken: Collection[Unit]) -> _Crossing:
         """With which unit a leaf crosses what it deserves, and what it holds within that in whole units.
 
         The former is looked for from the unit that is protected least: that costs what is beyond, not what is held.
         """
-        forest = self._state.forest
-        kinds_of = forest.kind_of.cost
+        kinds_of = self._state.forest.kind_of.cost
         held = dict(leaf.held)
         gone = {key for unit in taken for key in _keys(unit)}
         for kind, amount in chain.from_iterable(kinds_of(unit.cost) for unit in taken):
@@ -174,11 +202,8 @@ class Worth:
                     over[kind] += amount
             else:
                 worthless.update(_keys(unit))
-        whole = sum(
-            part_of_kind(each + self._most(leaf, kind), forest.whole.get(kind, 0))
-            for kind, each in over.items()
-        )
-        return _Crossing(counts, whole, worthless)
+        held = {kind: each + self._most(leaf, kind) for kind, each in over.items()}
+        return _Crossing(counts, held, worthless)
 
     def _most(self, leaf: Branch, kind: Kind) -> int:
         """So much of a kind a leaf may hold within what it deserves."""
@@ -193,12 +218,20 @@ class Worth:
         return self._state.coarse_now_ms - unit.admitted_ms < tenure_ms
 
 
-class _Crossing:
-    __slots__ = ("_worthless", "counts", "whole_units")
+class _Covered(NamedTuple):
+    """What a branch holds within its guarantee."""
 
-    def __init__(self, counts: bool, whole_units: int, worthless: set[str]) -> None:
+    keys: set[str]
+    part: Fraction
+    units: int  # so many were looked at
+
+
+class _Crossing:
+    __slots__ = ("_worthless", "counts", "held")
+
+    def __init__(self, counts: bool, held: dict[Kind, int], worthless: set[str]) -> None:
         self.counts = counts  # whether the unit that crosses has been there for less than a tenure
-        self.whole_units = whole_units
+        self.held = held  # within what is deserved, in whole units
         self._worthless = worthless  # pods beyond what is deserved, which all this does not stand on
 
     def stands_without(self, units: Iterable[Unit]) -> bool:

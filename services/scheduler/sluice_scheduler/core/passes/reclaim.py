@@ -1,40 +1,23 @@
 """Taking back: between queues where it raises the potential, inside a queue by priority.
 
-A *move* is a set of victims and the set of claims that come in by it: a claim first in its line, and what
-else deserved then fits into what they leave. It is tried on paper and judged (potential.py). If one set of
-victims is judged wrong, others are tried, within the step's budget.
+A *move* (move.py) is a set of victims and the set of claims that come in by it: a claim first in its line, and what
+else deserved then fits into what they leave. Here is who may try one, in which order, and for how long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
 from typing import Final
 
-from sluice_scheduler.core.applications.evict import evict
-from sluice_scheduler.core.fairness.branch import Branch, below_common
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
-from sluice_scheduler.core.fairness.rooms import Room
-from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
-from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.passes.potential import Worth, levels_rise
-from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
+from sluice_scheduler.core.passes.move import Move, Session
 from sluice_scheduler.core.state.cell import Barren
-from sluice_scheduler.core.state.members import priority_of
-from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.units import Unit, in_victims_order
-from sluice_scheduler.core.stored.entities import Promise
 
-#: A promise is given up so long after its victims should have been deleted.
-PATIENCE_MS: Final = 60_000
-#: So many spots of each claim are tried in one pass, and so many victims by themselves.
+#: So many spots of each claim are tried in one pass.
 _SPOTS_MAX: Final = 8
-_SINGLES_MAX: Final = 4
-#: So many claims are let in on paper when a move is judged.
-_LET_IN_MAX: Final = 512
 
 
 def reclaim(state: State, budget: Budget) -> bool:
@@ -54,7 +37,7 @@ def reclaim(state: State, budget: Budget) -> bool:
         for claim in claims:
             if not claim.line or is_barred(state, claim):
                 continue  # since this pass began it has lost pods itself
-            if session.let_in(leaf, claim):
+            if _let_in(session, leaf, claim):
                 state.forest.settle()
                 claimants.again(leaf)
                 break
@@ -66,327 +49,15 @@ def _stands_on(state: State) -> tuple[int, int, int, int]:
     return (state.forest.version, state.cell.grounds, state.coarse_now_ms, state.now_ms // 60_000)
 
 
-class Session:
-    """What one pass knows while it takes back."""
-
-    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
-        self.state = state
-        self.budget = budget
-        self.ripens = ripens
-        self.worth = Worth(state, budget)
-        self.ranking = Ranking()
-
-    def let_in(self, leaf: Branch, claim: Claim) -> bool:
-        """Let a claim push others out, at any of its spots; whether it did."""
-        self.budget.spend()
-        for spot in claim.shape.spots[:_SPOTS_MAX]:
-            move = Move(self, leaf, claim, spot)
+def _let_in(session: Session, leaf: Branch, claim: Claim) -> bool:
+    """Let a claim push others out, at any of its spots; whether it did. First where nothing is taken that somebody
+    deserves: how nodes are cut into pools is not to decide who loses."""
+    session.budget.spend()
+    spots = claim.shape.spots[:_SPOTS_MAX]
+    for spares in (True, False) if len(spots) > 1 else (False,):
+        for spot in spots:
+            move = Move(session, leaf, claim, spot, spares=spares)
             if move.find():
                 move.carry_out()
                 return True
-        return False
-
-
-class Move:
-    """A claim, and what has to leave so that it fits."""
-
-    def __init__(self, session: Session, leaf: Branch, claim: Claim, spot: Spot) -> None:
-        self._session = session
-        self._state = session.state
-        self._forest = session.state.forest
-        self._leaf = leaf
-        self._claim = claim
-        self._spot = spot
-        self._rooms = self._forest.rooms_for(leaf, spot.cost)
-        self._covering = leaf.covering(spot.cost)
-        self._before = Paper(self._forest)
-        self._paper = Paper(self._forest)
-        self._paper.move(leaf, spot.cost, 1)
-        self._search = self._new_search()
-        self._broken: list[Promise] = []
-        self._inside = False
-        self._outside = bool(self._covering)  # what a guarantee covers is looked for outside it first
-
-    @property
-    def _taken(self) -> Collection[Unit]:
-        return self._search.taken
-
-    def _new_search(self) -> Search:
-        return Search(
-            self._state,
-            self._session.budget,
-            self._session.ranking,
-            paper=self._paper,
-            short=self._short_rooms,
-            may_take_from=self._may_take_from,
-            may_take=self._may_take,
-            avoid=self._leaf,
-        )
-
-    def _short_rooms(self) -> Iterator[Room]:
-        """Rooms that would be overfull, those nearest to the queue first. Who leaves is counted out."""
-        return (room for room, _ in self._rooms if self._paper.missing(room) > 0)
-
-    # ---- the search
-
-    def find(self) -> bool:
-        if any(need > room.bound.amount for room, need in self._rooms):
-            return False  # it could not fit if everybody left
-        if next(self._short_rooms(), None) is None:
-            return self._is_due()  # it fits when those are gone who leave already
-        if self._is_due():
-            if self._between_queues():
-                return True
-            if self._outside:
-                self._outside = False
-                if self._between_queues():
-                    return True
-        return self._inside_queue()
-
-    def _is_due(self) -> bool:
-        """Whether shares, or a guarantee, speak for the claim."""
-        if self._covering:
-            return True
-        if not any(scope.policy.reclaims for scope in self._leaf.path[1:]):
-            return False
-        return self._leaf.is_owed(self._spot.kinds, self._forest.whole)
-
-    def _between_queues(self) -> bool:
-        search = self._search
-        if search.small_units() and self._is_right():
-            return True
-        search.give_back_all()
-        for unit in search.enough_by_itself()[:_SINGLES_MAX]:
-            search.take(unit)
-            if self._is_right():
-                return True
-            search.give_back_all()
-        if search.any_units() and self._is_right():
-            return True
-        search.give_back_all()
-        return False
-
-    def _may_take_from(self, branch: Branch) -> bool:
-        queue = branch.queue
-        if branch in self._leaf.path:
-            return not self._outside or any(branch in covering.path[1:] for covering in self._covering)
-        if queue is not None and not queue.facts.reclaim:
-            return False
-        if branch.is_leaf and self._unripe(branch):
-            return False
-        if self._is_owed_by(branch):
-            return True
-        mine, theirs = below_common(self._leaf, branch)
-        assert mine.parent is not None
-        if not any(scope.policy.reclaims for scope in mine.parent.path):
-            return False
-        return self._stays_poorer(mine, theirs)
-
-    def _stays_poorer(self, mine: Branch, theirs: Branch) -> bool:
-        """Whether the claimant's branch would stay below what the other has; or within what it deserves, while
-        the other has more than it deserves."""
-        if self._paper.share(mine) < theirs.share:
-            return True
-        kinds = [kind for kind, _ in self._spot.kinds]
-        return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
-
-    def _unripe(self, leaf: Branch) -> bool:
-        """Whether nothing of a queue has run for as long as it wants."""
-        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
-        units = self._state.units.get(leaf.name)
-        if not minimum_ms or units is None or units.any_from(self._state.now_ms - minimum_ms):
-            return False
-        self._session.ripens.has(units.none_before_ms + minimum_ms)
-        return True
-
-    def _may_take(self, unit: Unit) -> bool:
-        if not self._session.ripens.has(unit.ripe_ms):
-            return False
-        return self._is_owed_by(unit.leaf) or is_within_lost_work(self._state, unit)
-
-    def _is_owed_by(self, victim: Branch) -> bool:
-        """Whether a guarantee covers the claim in which the victim has no part.
-
-        One that both share is as much the victim's: they would take the same from each other for ever.
-        """
-        if not self._covering or victim in self._leaf.path:
-            return False
-        mine, _ = below_common(self._leaf, victim)
-        return any(mine in covering.path for covering in self._covering)
-
-    def _inside_queue(self) -> bool:
-        queue = self._leaf.queue
-        if queue is None or queue.facts.preemption != "lowerPriority":
-            return False
-        self._inside = True
-        self._break_promises()
-        for unit in in_victims_order(self._state, self._leaf):
-            if next(self._short_rooms(), None) is None:
-                break
-            self._session.budget.spend()
-            if unit.priority >= self._claim.priority or not self._session.ripens.has(unit.ripe_ms):
-                continue
-            if any(room.bound.part(unit.cost) for room in self._short_rooms()):
-                self._search.take(unit)
-        if next(self._short_rooms(), None) is not None:
-            return False
-        self._search.spare()
-        return bool(self._taken or self._broken)
-
-    def _break_promises(self) -> None:
-        """A claim of higher priority takes over what is held for a lower one in its queue."""
-        for promise in sorted(self._state.promises, key=lambda promise: -promise.seq):
-            if (
-                promise.queue == self._leaf.name
-                and priority_of(self._state, promise.claim) < self._claim.priority
-            ):
-                if next(self._short_rooms(), None) is None:
-                    return
-                self._paper.move(self._leaf, promised_cost(promise), -1)
-                self._broken.append(promise)
-
-    # ---- judgement
-
-    def _is_right(self) -> bool:
-        """Whether the move raises the potential strictly, and robs nobody poorer."""
-        taken, worth = self._taken, self._session.worth
-        net = worth.loses_guaranteed(taken)
-        for branch in self._covering_then():
-            net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
-        if sum(net.values()) > 0:
-            return True
-        if any(rise < 0 for rise in net.values()):
-            return False
-        if any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
-            return False
-        let_in = self._let_in()
-        rise = self._rise_of_deserved() or levels_rise(self._before, self._paper)
-        pods = self._claim.shape.pods + sum(claim.shape.pods for _, claim, _ in let_in)
-        for leaf, _, cost in let_in:
-            self._paper.move(leaf, cost, -1)
-        return rise > 0 or (rise == 0 and pods > sum(len(unit.pods) for unit in taken))
-
-    def _covering_then(self) -> list[Branch]:
-        """The branches within whose guarantees the claim stands once the victims are gone: those that cover it
-        now, and those that do because it takes the place of a victim below them."""
-        return [
-            branch
-            for branch in self._leaf.path
-            if branch in self._covering or (branch.guarantees and self._covers_on_paper(branch))
-        ]
-
-    def _covers_on_paper(self, branch: Branch) -> bool:
-        asked = [bound for bound in branch.guarantees if bound.part(self._spot.cost)]
-        return bool(asked) and all(self._paper.used(branch, bound) <= bound.amount for bound in asked)
-
-    def _robs(self, victim: Branch) -> bool:
-        if self._is_owed_by(victim):
-            return False
-        return not self._stays_poorer(*below_common(self._leaf, victim))
-
-    def _rise_of_deserved(self) -> int:
-        worth, rise = self._session.worth, 0
-        for leaf in self._paper.touched:
-            if leaf.is_leaf:
-                rise += worth.deserved(self._paper, leaf, self._taken) - worth.deserved(
-                    self._before, leaf, ()
-                )
-        return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
-
-    def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
-        """What else deserved fits on paper into what the victims leave: of the claimant's line, then of others'."""
-        if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
-            return []
-        found: list[tuple[Branch, Claim, Cost]] = []
-        kind = self._spot.kinds[0][0]
-        others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf]
-        self._session.budget.spend(len(others) // 32)
-        hopeful = self._whose_first_fits(others)
-        hopeful.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
-        for leaf in (self._leaf, *hopeful):
-            for claim in islice(leaf.line.in_order(), _LET_IN_MAX - len(found)):
-                if claim is self._claim:
-                    continue
-                self._session.budget.spend(len(found) % 8 == 0)
-                cost = self._fits_on_paper(leaf, claim)
-                if cost is None:
-                    break
-                self._paper.move(leaf, cost, 1)
-                found.append((leaf, claim, cost))
-        return found
-
-    def _whose_first_fits(self, leaves: Iterable[Branch]) -> list[Branch]:
-        """Those whose first claim the pools have room for on paper."""
-        known: dict[Shape, bool] = {}
-        found = []
-        for leaf in leaves:
-            first = leaf.line.first()
-            if first is None:
-                continue
-            shape = first.shape
-            if shape not in known:
-                known[shape] = any(
-                    all(self._paper.missing(room) + need <= 0 for room, need in spot.needs)
-                    for spot in shape.spots
-                )
-            if known[shape]:
-                found.append(leaf)
-        return found
-
-    def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
-        for spot in claim.shape.spots:
-            if any(
-                self._paper.missing(room) + need > 0 for room, need in self._forest.rooms_for(leaf, spot.cost)
-            ):
-                continue
-            self._paper.move(leaf, spot.cost, 1)
-            above = any(
-                self._paper.is_above(branch, (kind for kind, _ in spot.kinds)) for branch in leaf.path[:-1]
-            )
-            self._paper.move(leaf, spot.cost, -1)
-            if not above:
-                return spot.cost
-        return None
-
-    # ---- the deed
-
-    def carry_out(self) -> None:
-        state, claim = self._state, self._claim
-        for promise in self._broken:
-            give_up(state, promise)
-        state.forest.leave(claim.key)
-        reason = "Preempted" if self._inside else "Reclaimed"
-        deadlines = [state.now_ms]
-        for unit in self._taken:
-            deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
-            self._session.budget.spend(3)
-        self._session.worth.forget(self._taken)
-        self._session.ranking.lift(self._leaf.path, self._paper)
-        make_promise(
-            state,
-            Promise(
-                claim=claim.key,
-                seq=state.cell.next_seq,
-                queue=self._leaf.name,
-                pools=self._spot.pools,
-                cost=tuple((*dim, amount) for dim, amount in self._spot.cost),
-                until_ms=max(deadlines) + PATIENCE_MS,
-            ),
-        )
-
-    def _why(self, unit: Unit) -> str:
-        if self._inside:
-            return (
-                f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
-            )
-        if self._is_owed_by(unit.leaf):
-            return f"{self._leaf.name} is owed this by a guarantee"
-        mine, theirs = below_common(self._leaf, unit.leaf)
-        return (
-            f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
-            f"{self._deserves(theirs)}, {mine.name} has {as_percent(mine.share)} and deserves "
-            f"{self._deserves(mine)}"
-        )
-
-    def _deserves(self, branch: Branch) -> str:
-        return as_percent(branch.deserved_share(self._forest.whole))
+    return False

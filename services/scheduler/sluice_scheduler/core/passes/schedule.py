@@ -3,6 +3,7 @@ then take from those who have most for those who have least, where that strictly
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from sluice.decisions import Admit, AdmitWorkload
@@ -13,6 +14,7 @@ from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
 from sluice_scheduler.core.fairness.shares import as_percent
+from sluice_scheduler.core.passes.backfill import back_fill, late_ms
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
@@ -63,6 +65,8 @@ def schedule(state: State, *, ticks: bool) -> None:
         keep_promises(state)
         serve(state, budget)
         take_turns(state)
+        if not back_fill(state, budget, partial(_let_in, state)):
+            state.leave_unfinished(RECLAIM)
     state.settle_applications()  # another worker that takes over begins with settled ones
 
 
@@ -78,7 +82,12 @@ def next_due_ms(state: State) -> int:
     ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
     if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
         return soon_ms
-    times = [state.coarse_now_ms + state.pace_ms, *first_turns_ms(state), *state.starting.values()]
+    times = [
+        state.coarse_now_ms + state.pace_ms,
+        *first_turns_ms(state),
+        *late_ms(state),
+        *state.starting.values(),
+    ]
     return max(soon_ms, min(times))
 
 
@@ -100,13 +109,22 @@ def serve(state: State, budget: Budget) -> bool:
     return False
 
 
-def admit(state: State, leaf: Branch, claim: Claim, spot: Spot, *, was_kept: bool) -> None:
+def _let_in(state: State, leaf: Branch, claim: Claim, spot: Spot, until_ms: int) -> None:
+    admit(state, leaf, claim, spot, until_ms=until_ms)
+
+
+def admit(
+    state: State, leaf: Branch, claim: Claim, spot: Spot, *, was_kept: bool = False, until_ms: int = 0
+) -> None:
     """Reserve from this moment on, and decide that the gates be opened."""
     short = state.forest.short_of(leaf, spot.cost)
     assert short is None, f"no decision passes {short}"
     why = _why_first(leaf, spot, was_kept=was_kept)
+    if until_ms:
+        why = f"fits into pool {spot.where} for as long as it says: room is kept there for whose turn it is"
     if not claim.gang:
-        open_gate(state, state.pod(claim.key), spot.pools[0], spot=spot, reason="Fits", sentence=why)
+        pod = state.pod(claim.key)
+        open_gate(state, pod, spot.pools[0], spot=spot, reason="Fits", sentence=why, until_ms=until_ms)
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
@@ -185,9 +203,18 @@ def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
 
 
 def open_gate(
-    state: State, pod: Pod, pool: str, *, reason: str, sentence: str, spot: Spot | None = None
+    state: State,
+    pod: Pod,
+    pool: str,
+    *,
+    reason: str,
+    sentence: str,
+    spot: Spot | None = None,
+    until_ms: int = 0,
 ) -> None:
-    """`spot`: where the claim of the pod itself was placed, if that stands in line."""
+    """`spot`: where the claim of the pod itself was placed, if that stands in line. `until_ms`: it was let in on its
+    word that it ends by then."""
+    pod.until_ms = until_ms
     decision = state.decide(
         Admit,
         cluster=pod.cluster,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import combinations, islice
 from typing import Final, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
@@ -31,6 +31,9 @@ _UNFIT_MAX: Final = 32
 #: So many units that are enough by themselves are compared.
 _ENOUGH_MAX: Final = 16
 _ANY_SIZE: Final = 1 << 62
+#: All sets are tried of so many units in so many queues.
+_FEW: Final = 8
+_FEW_LEAVES: Final = 16
 
 
 #: How far above, its share, who was there last, and who that is.
@@ -135,6 +138,33 @@ class Search:
                     work_ms = unit.work_ms(self._state.coarse_now_ms)
                     found.append((waste, work_ms, len(found), unit))
         return [unit for *_, unit in sorted(found, key=lambda each: each[:3])]
+
+    def all_sets(self) -> Iterator[None]:
+        """Where there are few units, all sets that are enough and of which nobody could be spared."""
+        units = self._few_units()
+        found: list[set[Unit]] = []
+        for size in range(1, len(units) + 1):
+            for chosen in map(set, combinations(units, size)):
+                if any(smaller <= chosen for smaller in found):
+                    continue
+                self._budget.spend()
+                for unit in units:
+                    if unit in chosen and self._is_free(unit):
+                        self.take(unit)
+                if len(self.taken) == size and next(self._short(), None) is None:
+                    found.append(chosen)
+                    yield
+                self.give_back_all()
+
+    def _few_units(self) -> list[Unit]:
+        """Those that may be taken, gangs first, if there are no more than a few."""
+        found: dict[Branch, None] = {}
+        for room in list(self._short()) if len(self._state.forest.leaves) <= _FEW_LEAVES else ():
+            found.update(dict.fromkeys(self._leaves(room)))
+        units = [unit for leaf in found for unit in islice(in_victims_order(self._state, leaf), _FEW + 1)]
+        if len(units) > _FEW:
+            return []
+        return sorted((unit for unit in units if self._is_free(unit)), key=lambda unit: unit.growth)
 
     def take(self, unit: Unit) -> None:
         """A gang that goes whole takes its growth along."""

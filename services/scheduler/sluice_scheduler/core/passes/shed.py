@@ -48,7 +48,7 @@ def _to_shed(state: State, budget: Budget, room: Room) -> list[Unit]:
             return iter((room,) if over and not budget.is_spent else ())
 
         def may_take(unit: Unit, spares: bool = spares_guaranteed) -> bool:
-            return not (spares and worth.loses_guaranteed([unit]))
+            return not (spares and any(worth.loses_guaranteed([unit]).values()))
 
         search = Search(
             state,

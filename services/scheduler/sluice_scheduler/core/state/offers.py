@@ -40,6 +40,7 @@ def offer(state: State, pod: Pod) -> None:
             names=names,
             shape=shape,
             gang=False,
+            ends_in_ms=facts.ends_in_ms,
         )
     )
 

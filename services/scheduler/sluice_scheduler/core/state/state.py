@@ -20,6 +20,7 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
+from sluice_scheduler.core.state.endings import Endings
 from sluice_scheduler.core.state.kinship import Kinship
 from sluice_scheduler.core.state.members import (
     any_names_queue,
@@ -30,7 +31,7 @@ from sluice_scheduler.core.state.members import (
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.rules import find_places, grow_tree
-from sluice_scheduler.core.state.turns import keep_room
+from sluice_scheduler.core.state.turns import keep_rooms
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
@@ -108,6 +109,7 @@ class State(CellTables):
             if pod.phase == "Assumed":
                 self.assumed[pod.seq] = key
             self.holders[pod.queue].add(key)
+            self.endings.add(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -143,6 +145,7 @@ class State(CellTables):
             self.bypassed.discard(key)
             self.assumed.pop(pod.seq, None)
             self.holders[pod.queue].discard(key)
+            self.endings.remove(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -180,6 +183,8 @@ class State(CellTables):
             break_promise(self, key)
         self.assumed[decision.seq] = key
         self.holders[pod.queue].add(key)
+        if pod.facts.ends_in_ms:
+            self.endings.add(pod)
         if spot is not None:
             self.forest.admit(key, spot)
         else:
@@ -282,6 +287,11 @@ class State(CellTables):
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
         self.derived = True
+        self._begin_anew()
+        if self.begun:
+            self._fill()
+
+    def _begin_anew(self) -> None:
         self.places = find_places(self)
         self.tree: dict[str, QueueNode] = {}
         #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
@@ -316,6 +326,7 @@ class State(CellTables):
         self.waiting: Counter[str] = Counter()  # pods behind their gates, by queue
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
+        self.endings = Endings()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that wait for nothing.
@@ -330,8 +341,8 @@ class State(CellTables):
         #: When a search for victims last found none: it is not repeated before something relevant has changed.
         self.barren: Barren | None = None
         self.pass_due = self.report_due = self.past_due = True
-        if not self.begun:
-            return
+
+    def _fill(self) -> None:
         self.tree = grow_tree(self)
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
@@ -348,7 +359,7 @@ class State(CellTables):
             self.enter(pod)
         self.settle_applications()
         self.recall_deserved()
-        self._keep_rooms()
+        keep_rooms(self)
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
@@ -363,7 +374,7 @@ class State(CellTables):
         self.tree = tree
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
-        self._keep_rooms()
+        keep_rooms(self)
         for app in self.applications.values():
             if app.waits_for_queue:
                 self.unsettled[app.key] = app
@@ -378,11 +389,6 @@ class State(CellTables):
             return
         self.forest.pools_changed(self.places)
         self.pass_due = self.report_due = self.past_due = True
-
-    def _keep_rooms(self) -> None:
-        self.forest.settle()
-        for turn in self.turns:
-            keep_room(self, turn)
 
     def recall_deserved(self) -> None:
         """Tell the branches what they deserve, as it was worked out last."""

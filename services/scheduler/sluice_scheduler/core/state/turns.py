@@ -15,7 +15,13 @@ def keep_room(state: State, turn: Turn) -> None:
     """Keep what is free of a claim's spot for it: others find that much less."""
     claim = state.forest.claims.get(turn.claim)
     if claim is not None and turn.cost:
-        state.forest.keep_for(claim.line, turn_cost(turn))
+        state.forest.keep_for(claim.line, turn_cost(turn), turn.within)
+
+
+def keep_rooms(state: State) -> None:
+    state.forest.settle()
+    for turn in state.turns:
+        keep_room(state, turn)
 
 
 def turn_cost(turn: Turn) -> Cost:

@@ -136,7 +136,7 @@ def _made(state: State, leaf: Branch, units: Units, *, pausing: bool) -> Iterato
             continue
         unit = units.alone.get(key)
         if unit is None or unit.leaf is not leaf:
-            unit = _unit(state, leaf, key)
+            unit = unit_of(state, leaf, key)
             if unit.application is None and not unit.pods[0].application:
                 units.alone[key] = unit
         cluster = unit.cluster
@@ -151,7 +151,7 @@ def _is_left_out(state: State, key: str, *, pausing: bool) -> bool:
     return pod is not None and (state.is_stuck(key) or (not pausing and stands_in_no_line(state, pod)))
 
 
-def _unit(state: State, leaf: Branch, key: str) -> Unit:
+def unit_of(state: State, leaf: Branch, key: str) -> Unit:
     pod = state.pods.get(key)
     if pod is None:
         return whole_of(state, leaf, state.application_of_claim(key))

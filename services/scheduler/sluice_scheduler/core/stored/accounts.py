@@ -36,6 +36,12 @@ class Pod(TrackedObject):
     pod_set: str = ""
     judged: bool = False  # whether the minimum of its group came up in time
     stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
+    until_ms: int = 0  # it was let into room that is kept for another, for it said that it ends by then
+
+    @property
+    def ends_ms(self) -> int:
+        """When it ends at the latest, as it says itself; 0: it does not say, or nobody knows since when it runs."""
+        return self.admitted_ms + self.facts.ends_in_ms if self.seq and self.facts.ends_in_ms else 0
 
     @property
     def holds(self) -> bool:

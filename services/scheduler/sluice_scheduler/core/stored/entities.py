@@ -141,6 +141,10 @@ class Turn(Entity):
     since_ms: int
     pools: tuple[str, ...] = ()  # where room is kept for it; empty: nowhere yet
     cost: tuple[tuple[str, str, str, int], ...] = ()  # cluster, pool, resource, amount
+    #: Whether its queues' limits let it in: before that the pools keep nothing for it.
+    within: bool = False
+    #: When it starts, by those who say when they end. It never rises: nobody's word puts the claim off. 0: unknown.
+    start_ms: int = 0
 
     @property
     def key(self) -> str:

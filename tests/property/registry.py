@@ -1,0 +1,56 @@
+"""All properties of the core by name, and on which histories each is asked: for tests, the soak and what was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from guarded import GUARDED
+from histories import contents, faults
+from hypothesis import strategies as st
+from pools import cuts, shares_are_the_same_however_nodes_are_cut
+from properties import PROPERTIES, Content
+from rest import no_owed_claim_waits_at_rest, small_cells
+from waits import (
+    an_older_ledger_steps_to_the_same,
+    guarantees_are_met_at_rest,
+    streams,
+    what_is_deserved_is_not_taken,
+    who_can_fit_is_served_in_time,
+)
+
+POLICIES: Final = ("drf", "drf", "drf", "usage-drf", "fifo", "priority")
+
+
+def anything() -> st.SearchStrategy[Content]:
+    """In some histories not all that is decided can be done."""
+    return st.builds(_with_flaky, contents(policies=POLICIES, busy=True), st.booleans())
+
+
+def _with_flaky(content: dict[str, Any], flaky: bool) -> Content:
+    return {**content, "flaky": flaky}
+
+
+def faulty() -> st.SearchStrategy[Content]:
+    """In these something raises."""
+    return st.builds(_with_fault, anything(), faults())
+
+
+def _with_fault(content: dict[str, Any], fault: dict[str, int]) -> Content:
+    return {**content, "fault": fault}
+
+
+Check = Callable[[Content], None]
+Histories = Callable[[], st.SearchStrategy[Content]]
+
+HISTORIES: Final[dict[Check, Histories]] = {
+    **dict.fromkeys(PROPERTIES, anything),
+    **dict.fromkeys(GUARDED, faulty),
+    an_older_ledger_steps_to_the_same: anything,
+    what_is_deserved_is_not_taken: small_cells,
+    shares_are_the_same_however_nodes_are_cut: cuts,
+    no_owed_claim_waits_at_rest: small_cells,
+    guarantees_are_met_at_rest: small_cells,
+    who_can_fit_is_served_in_time: streams,
+}
+CHECKS: Final = {check.__name__: check for check in HISTORIES}

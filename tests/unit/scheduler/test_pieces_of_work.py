@@ -1,0 +1,266 @@
+"""What a step does, counted in calls and pieces of its budget: as much in a large cell as in a small one."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bench.core import Bench
+from one_cell import OneCell
+from sluice.events import (
+    ConfigEvent,
+    NodeEvent,
+    NodeFacts,
+    PodEvent,
+    PodSetFacts,
+    PoolEvent,
+    PoolFacts,
+    UnmanagedEvent,
+    WorkloadEvent,
+    WorkloadFacts,
+)
+from sluice_scheduler.core import step
+from sluice_scheduler.core.fairness import branch, lines, rooms
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.fits import Fits
+from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.shapes import Shapes
+from sluice_scheduler.core.passes.budget import OVERDRAFT, PIECES, Budget
+from sluice_scheduler.core.passes.move import Move
+
+
+def counted(patch: pytest.MonkeyPatch, owner: type, name: str) -> list[Any]:
+    """Every call of a method from now on."""
+    calls: list[Any] = []
+    method: Callable[..., Any] = getattr(owner, name)
+
+    def call(*given: Any, **named: Any) -> Any:
+        calls.append(given)
+        return method(*given, **named)
+
+    patch.setattr(owner, name, call)
+    return calls
+
+
+def pieces(patch: pytest.MonkeyPatch) -> list[int]:
+    """What is spent of each step's budget."""
+    spent: list[int] = []
+    begin, spend = Budget.__init__, Budget.spend
+
+    def begun(budget: Budget, *given: Any) -> None:
+        spent.append(0)
+        begin(budget, *given)
+
+    def counted_in(budget: Budget, amount: int = 1) -> None:
+        spent[-1] += amount
+        spend(budget, amount)
+
+    patch.setattr(Budget, "__init__", begun)
+    patch.setattr(Budget, "spend", counted_in)
+    return spent
+
+
+@pytest.mark.parametrize("parts", [20, 200])
+def test_a_gang_of_many_parts_in_two_pools_is_placed_in_few_tries(
+    parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 1: nothing is made of each combination."""
+    cell = OneCell()
+    for name in ("east", "west"):
+        labels = {"pool": name}
+        cell.tell(PoolEvent, name, pool=PoolFacts(node_selector=labels))
+        cell.tell(NodeEvent, name, node=NodeFacts(allocatable={"cpu": 10**6}, labels=labels))
+    cell.queue("a")
+    cell.namespace("a")
+    selectors = [{"pool": "east"}, {"pool": "west"}] + [{}] * parts
+    sets = [
+        PodSetFacts(
+            name=f"s{n}", count=1, min_count=1, requests={"cpu": 1000 + n}, node_selector=dict(selector)
+        )
+        for n, selector in enumerate(selectors)
+    ]
+    tries = counted(monkeypatch, Shapes, "spot")
+    cell.tell(WorkloadEvent, "w", namespace="a", workload=WorkloadFacts(pod_sets=tuple(sets), created_ms=0))
+    cell.tick()
+    assert [workload.admitted for workload in cell.state.workloads] == [True]
+    assert len(tries) < 20
+
+
+def configured(bench: Bench, **settings: Any) -> None:
+    config = replace(bench.state.config, **settings)
+    step(bench.state, ConfigEvent(config=config, **bench._at()))
+
+
+def taken_back(pods: int, patch: pytest.MonkeyPatch) -> list[int]:
+    """Half of what one queue holds is another's."""
+    bench = Bench(2)
+    configured(bench, reclaim_after_ms=0)
+    bench.capacity(1_000 * pods)
+    for name, queue in (("mine", "q0000"), ("theirs", "q0001")):
+        for event in bench.pods(pods):
+            facts = replace(event.pod, requests={"cpu": 1000})
+            step(
+                bench.state,
+                replace(
+                    event, namespace=queue, uid=f"{name}-{event.uid}", name=f"{name}-{event.name}", pod=facts
+                ),
+            )
+        bench.tick(1000)
+        while bench.state.cell.unfinished:
+            bench.tick()
+    with patch.context() as inside:
+        spent = pieces(inside)
+        for _ in range(pods):
+            bench.tick(1000)
+            if not bench.state.cell.unfinished:
+                break
+    del spent
+    return [len([pod for pod in bench.state.pods if pod.evicting])]
+
+
+def test_taking_back_is_linear_and_no_step_passes_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 5."""
+    totals = []
+    for pods in (200, 400):
+        with monkeypatch.context() as inside:
+            spent = pieces(inside)
+            assert taken_back(pods, monkeypatch) == [pods // 2]
+        assert max(spent) <= PIECES + OVERDRAFT
+        totals.append(sum(spent))
+    assert totals[1] < 2.5 * totals[0]
+
+
+def reachable(bench: Bench) -> int:
+    seen: set[int] = set()
+    found: list[Any] = [bench.state]
+    while found:
+        each = found.pop()
+        if id(each) not in seen and not isinstance(each, type | type(gc)):
+            seen.add(id(each))
+            found += [other for other in gc.get_referents(each) if gc.is_tracked(other)]
+    return len(seen)
+
+
+def test_pods_that_came_and_went_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 15: counted by all objects that the state still holds."""
+    for module in (lines, branch, rooms):
+        monkeypatch.setattr(module, "_STALE_MAX", 2)  # heaps are swept now and then
+    bench = Bench(3)
+    bench.capacity(4_000)
+    sizes = []
+    for number in range(3):
+        for event in bench.pods(300):
+            lived = replace(event, uid=f"{number}-{event.uid}", more=False)
+            step(bench.state, lived)
+            facts = replace(lived.pod, gated=False, phase="Succeeded")
+            bench.see(PodEvent, lived.name, uid=lived.uid, namespace=lived.namespace, pod=facts)
+            gone = replace(
+                lived, change="DELETED", resource_version=bench._version + 1, pod=facts, time_ms=bench.now_ms
+            )
+            bench._version += 1
+            step(bench.state, gone)
+            bench.state.take_changes()
+        bench.tick(4 * 3_600_000)
+        bench.tick(1000)
+        bench.state.take_changes()
+        gc.collect()
+        sizes.append(reachable(bench))
+    assert not list(bench.state.pods)
+    assert sizes[2] - sizes[1] < 100, sizes
+
+
+def test_capacity_that_is_lost_is_no_new_ground() -> None:
+    """Finding 18: who lost pods pushes nobody out because a node shrank."""
+    bench = Bench(1)
+    bench.capacity(8_000)
+    before = bench.state.cell.grounds
+    for cpu in (5, 6):
+        step(
+            bench.state,
+            UnmanagedEvent(pool="all", pods=1, requests={"cpu": cpu}, time_ms=bench.now_ms, cluster="bench"),
+        )
+    bench.capacity(7_000)
+    assert bench.state.cell.grounds == before
+    bench.capacity(9_000)
+    assert bench.state.cell.grounds == before + 1
+
+
+def full(queues: int) -> Bench:
+    bench = Bench(queues)
+    bench.capacity(10_000 * queues)
+    for event in bench.pods(4 * queues):
+        step(bench.state, event)
+    bench.tick(1000)
+    bench.capacity(sum(pod.facts.requests["cpu"] for pod in bench.state.pods))
+    for event in bench.pods(400):
+        waiting = replace(event, namespace=bench.queues[int(event.uid[:8]) % 10], uid=f"w-{event.uid}")
+        step(bench.state, replace(waiting, name=f"w-{event.name}"))
+    for _ in range(3):
+        bench.tick(1000)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(Branch, "measure"), (Fits, "open_spot"), (Forest, "_take_turn")]
+)
+def test_a_pod_that_ends_costs_the_same_among_many_queues(
+    owner: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 19: nothing walks all queues because one pod ended; ten of them wait."""
+    calls = []
+    for queues in (30, 300):
+        bench = full(queues)
+        first, held = [pod for pod in bench.state.pods if pod.holds][20:22]
+        bench.finish(first)
+        with monkeypatch.context() as inside:
+            made = counted(inside, owner, name)
+            bench.finish(held)
+            calls.append(len(made))
+    assert calls[1] <= calls[0] + 8
+
+
+def test_a_search_that_found_nobody_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 19: with many claimants and no victim a tick tries once, and not again until something changes."""
+    bench = full(50)
+    configured(bench, reclaim_after_ms=0)
+    for _ in range(30):
+        bench.tick(1000)
+    tried = counted(monkeypatch, Move, "find")
+    bench.tick(0)
+    bench.tick(0)
+    assert tried == []
+
+
+def test_one_of_many_shapes_that_arrives_tries_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 19: others that do not fit are asleep."""
+    bench = Bench(1)
+    bench.capacity(10)
+    for number, event in enumerate(bench.pods(400)):
+        step(bench.state, replace(event, pod=replace(event.pod, requests={"cpu": 1000 + number})))
+    bench.tick(1000)
+    tried = counted(monkeypatch, Fits, "open_spot")
+    [event] = bench.pods(1)
+    step(bench.state, replace(event, uid="one", name="one", more=False))
+    assert len(tried) <= 3
+
+
+def test_a_nodes_change_places_those_anew_that_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 19: a node that shrinks by one changes nothing for selectors that it does not match."""
+    bench = Bench(1)
+    for number in range(50):
+        facts = NodeFacts(allocatable={"cpu": 8000}, labels={"zone": f"z{number}"})
+        bench.see(NodeEvent, f"n{number}", node=facts, more=True)
+    for number, event in enumerate(bench.pods(50)):
+        selector = {"zone": f"z{number}"}
+        step(
+            bench.state,
+            replace(event, pod=replace(event.pod, requests={"cpu": 9000}, node_selector=selector)),
+        )
+    bench.tick(1000)
+    placed = counted(monkeypatch, Shapes, "_place_anew")
+    bench.see(NodeEvent, "n0", node=NodeFacts(allocatable={"cpu": 9500}, labels={"zone": "z0"}))
+    bench.tick(1000)
+    assert len(placed) <= 2
