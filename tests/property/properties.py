@@ -309,6 +309,7 @@ def judge(state: State, move: Move) -> str:
             0,
             (1 << 40,),
             state.now_ms,
+            1 << 39,
         )
         for promise in state.promises
     ]
@@ -323,6 +324,7 @@ def judge(state: State, move: Move) -> str:
             each.shape.pods,
             ((1 << 40) + number,),
             state.now_ms,
+            (1 << 40) + number,
         )
         for number, (leaf, each, cost) in enumerate(came)
     ]
@@ -385,7 +387,7 @@ def without_growth(whole: Unit) -> Unit:
 
 def holding_of(state: State, unit: Unit, number: int) -> Holding:
     amounts = {dim[1:]: amount for dim, amount in unit.cost}
-    return Holding(unit.leaf.name, amounts, len(unit.pods), (number,), unit.admitted_ms)
+    return Holding(unit.leaf.name, amounts, len(unit.pods), (number,), *unit.age())
 
 
 def keys_of(unit: Unit) -> set[str]:

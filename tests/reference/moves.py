@@ -139,7 +139,7 @@ class Moves:
     def _holding(self, leaf: Node, claim: Claim, cost: Amounts, number: int) -> Holding:
         pods = sum(part[0] for part in claim.parts)
         names = {id(node): name for name, node in self._reference.leaves.items()}
-        return Holding(names[id(leaf)], cost, pods, (_NEWEST + number,), self._now_ms)
+        return Holding(names[id(leaf)], cost, pods, (_NEWEST + number,), self._now_ms, _NEWEST + number)
 
     def _is_in_guarantee(self, lost: list[Holding], guaranteed: Fraction) -> bool:
         return self._potential.value(lost).guaranteed < guaranteed

@@ -27,6 +27,7 @@ class Holding:
     pods: int
     order: tuple[object, ...]  # the lowest is protected most
     admitted_ms: int
+    seq: int  # of the decision
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Potential:
         bounds = reference.bounds(node, "guaranteed") if node.facts is not None else []
         left = [amount for _, amount in bounds]
         total = Fraction(0)
-        for each in self._in(node, held):
+        for each in sorted(self._in(node, held), key=lambda each: (each.admitted_ms, each.seq)):
             parts = [sum(each.amounts.get(key, 0) for key in keys) for keys, _ in bounds]
             if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                 left = [rest - part for part, rest in zip(parts, left, strict=True)]

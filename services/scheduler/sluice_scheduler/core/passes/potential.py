@@ -1,6 +1,6 @@
 """The potential: what a move must raise, strictly and in this order (ADR 0011).
 
-1. What is held within guarantees, in whole units: a unit that lifts its branch over its guarantee counts
+1. What is held within guarantees, in whole units, in the order in which they were admitted: a unit that lifts its branch over its guarantee counts
    nothing, so a gang can't hide behind a guarantee of one pod.
 2. What is held within what is deserved: the sum over queues and kinds of the lesser of what is held and what is
    deserved. The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
@@ -90,21 +90,21 @@ class Worth:
         return known
 
     def _find_covered(self, branch: Branch, gone: set[str]) -> _Covered:
-        """The units that fit into a branch's guarantee, those that are protected most first."""
+        """The units that fit into a branch's guarantee, those that were admitted first first: so who comes in takes the
+        place of nobody."""
         left = [bound.amount for bound in branch.guarantees]
         found: set[str] = set()
-        part, units = Fraction(0), 0
-        for leaf in self._leaves_below(branch):
-            for unit in self._protected(leaf):
-                units += 1
-                if not gone.isdisjoint(_keys(unit)):
-                    continue
-                parts = [bound.part(unit.cost) for bound in branch.guarantees]
-                if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
-                    left = [rest - part for part, rest in zip(parts, left, strict=True)]
-                    found.update(_keys(unit))
-                    part += self.named_part(branch, unit.cost)
-        return _Covered(found, part, units)
+        part = Fraction(0)
+        units = sorted(chain.from_iterable(map(self._protected, self._leaves_below(branch))), key=Unit.age)
+        for unit in units:
+            if not gone.isdisjoint(_keys(unit)):
+                continue
+            parts = [bound.part(unit.cost) for bound in branch.guarantees]
+            if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
+                left = [rest - part for part, rest in zip(parts, left, strict=True)]
+                found.update(_keys(unit))
+                part += self.named_part(branch, unit.cost)
+        return _Covered(found, part, len(units))
 
     def _leaves_below(self, branch: Branch) -> list[Branch]:
         if branch.is_leaf:

@@ -84,6 +84,13 @@ class Unit:
         """A gang that goes whole, or not at all."""
         return not self.growth
 
+    def age(self) -> tuple[int, int]:
+        """When it was admitted, and by which decision."""
+        app = self.application
+        if self.is_whole and app is not None and app.workload is not None:
+            return self.admitted_ms, app.workload.seq
+        return self.admitted_ms, max((pod.seq for pod in self.pods), default=0)
+
     @property
     def pauses(self) -> bool:
         """Whether a pod of it could not be evicted just now."""
