@@ -1,7 +1,7 @@
 """The potential: what a move must raise, strictly and in this order (ADR 0011).
 
-1. What is held within guarantees, in whole units, in the order in which they were admitted: a unit that lifts its branch over its guarantee counts
-   nothing, so a gang can't hide behind a guarantee of one pod.
+1. What is held within guarantees, in whole units, in the order in which they were admitted: a unit that lifts its
+   branch over its guarantee counts nothing, so a gang can't hide behind a guarantee of one pod.
 2. What is held within what is deserved: the sum over queues and kinds of the lesser of what is held and what is
    deserved. The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
 3. The shares of the tree's levels in ascending order, the level below the root first.
