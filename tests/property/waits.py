@@ -13,7 +13,7 @@ from properties import Content, scenario_of
 from rest import come_to_rest, victims_of
 from sluice.decisions import AdmitWorkload
 from sluice_scheduler.core import State
-from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.branch import Branch, below_common
 from sluice_scheduler.core.passes.move import Move
 from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.simulator.cell import SimulatedCell
@@ -120,7 +120,7 @@ def _could_come(state: State, leaf: Branch, cost: Any) -> bool:
 
 def what_is_deserved_is_not_taken(content: Content) -> None:
     """Between queues, guarantees aside: a queue's units go while it has more than it deserves of something in them (the
-    last may straddle), or for a claim whose queue stays within what it deserves."""
+    last may straddle), or for a claim whose queue stays within what it deserves or had less than is left to it."""
     carry_out = Move.carry_out
 
     def watched(move: Move) -> None:
@@ -145,7 +145,9 @@ def _check_taken(move: Move) -> None:
         sums = held.setdefault(unit.leaf, dict(unit.leaf.held))
         kinds = dict(kind_of.cost(unit.cost))
         above = any((sums.get(kind, 0) << 16) > unit.leaf.deserved.get(kind, 0) for kind in kinds)
-        assert above or is_within, (unit.leaf.name, sums, unit.leaf.deserved, move._leaf.name)
+        mine, theirs = below_common(move._leaf, unit.leaf)
+        is_poorer = move._before.share(mine) < move._paper.share(theirs)
+        assert above or is_within or is_poorer, (unit.leaf.name, sums, unit.leaf.deserved, move._leaf.name)
         for kind, amount in kinds.items():
             sums[kind] = sums.get(kind, 0) - amount
 

@@ -146,10 +146,11 @@ class Moves:
 
     def _spares_deserved(self, leaf: Node, claim: Claim, cost: Amounts, victims: list[Victim]) -> bool:
         """Whether each unit, in this order, is taken from branches that have more than they deserve of something in it
-        (the last one may straddle), or for a claim that stays within what its own branches deserve. Of what a guarantee
-        owes the claim nothing is asked."""
+        (the last one may straddle), or for a claim that stays within what its own branches deserve or had less than is
+        left to them. Of what a guarantee owes the claim nothing is asked."""
         reference, above = self._reference, {id(node) for node in leaf.path}
         gone: list[Holding] = []
+        lost = [holding for victim in victims for holding in victim.holdings]
         mine = self._holding(leaf, claim, cost, 0)
         for victim in victims:
             kinds = reference.kinds(victim.amounts)
@@ -163,10 +164,19 @@ class Moves:
             for node in reference.leaves[victim.leaf].path:
                 if id(node) in above or is_within or self._is_owed(leaf, victim, cost):
                     continue
+                if self._was_poorer(leaf, reference.leaves[victim.leaf], lost):
+                    continue
                 if not any(self._potential.surplus(node, k, gone) > reference.slack(k) for k in kinds):
                     return False
             gone += victim.holdings
         return True
+
+    def _was_poorer(self, leaf: Node, other: Node, lost: list[Holding]) -> bool:
+        """Whether the claim's branch held less, by share, than the other will, right under what is above both."""
+        above = {id(node) for node in leaf.path} & {id(node) for node in other.path}
+        mine = [node for node in leaf.path if id(node) not in above][-1]
+        theirs = [node for node in other.path if id(node) not in above][-1]
+        return self._potential.share(mine) < self._potential.share(theirs, lost)
 
     def _is_owed(self, leaf: Node, victim: Victim, cost: Amounts) -> bool:
         """By a guarantee in which the victim has no part."""

@@ -250,19 +250,24 @@ class Move:
         return not self._stays_poorer(*below_common(self._leaf, victim))
 
     def _spares_deserved(self) -> bool:
-        """What a branch deserves is taken in units that straddle, or for who stays within what it deserves itself. The
-        largest unit goes last."""
-        asked = [kind for kind, _ in self._spot.kinds]
+        """Whether what branches deserve is taken only in units that straddle, or for who may have it. The largest unit
+        goes last."""
         paper = Paper(self._forest)
         for unit in sorted(self._taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
             mine, theirs = below_common(self._leaf, unit.leaf)
-            is_above = any(self._paper.is_above(branch, asked) for branch in up_to(mine, self._leaf))
-            if self._spares or (is_above and not self._is_owed_by(unit.leaf)):
+            if self._spares or not (self._is_owed_by(unit.leaf) or self._may_have_deserved(mine, theirs)):
                 kinds = [kind for kind, _ in self._forest.kind_of.cost(unit.cost)]
                 if not all(paper.is_above(branch, kinds) for branch in up_to(theirs, unit.leaf)):
                     return False
             paper.move(unit.leaf, unit.cost, -1)
         return True
+
+    def _may_have_deserved(self, mine: Branch, theirs: Branch) -> bool:
+        """What others deserve is for who stays within what it deserves itself, or had less than is left to them."""
+        if self._before.share(mine) < self._paper.share(theirs):
+            return True
+        asked = [kind for kind, _ in self._spot.kinds]
+        return not any(self._paper.is_above(branch, asked) for branch in up_to(mine, self._leaf))
 
     def _rise_of_deserved(self, let_in: list[tuple[Branch, Claim, Cost]]) -> int:
         worth, rise = self._session.worth, 0
