@@ -142,7 +142,7 @@ def _made(state: State, leaf: Branch, units: Units, *, pausing: bool) -> Iterato
         if any_aside and _is_left_out(state, key, pausing=pausing):
             continue
         unit = units.alone.get(key)
-        if unit is None or unit.leaf is not leaf:
+        if unit is None or unit.leaf is not leaf or unit.pods[0] is not state.pods.get(key):
             unit = unit_of(state, leaf, key)
             if unit.application is None and not unit.pods[0].application:
                 units.alone[key] = unit
