@@ -125,6 +125,9 @@ def admit(
     if not claim.gang:
         pod = state.pod(claim.key)
         open_gate(state, pod, spot.pools[0], spot=spot, reason="Fits", sentence=why, until_ms=until_ms)
+        app = state.application_of(pod)
+        if app is not None and any(book.reserved for book in app.books.values()):
+            state.settle_application(app)  # it may fill what is missing of the minimum
         return
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
@@ -258,6 +261,7 @@ def keep_promises(state: State) -> None:
                 break
             else:
                 give_up(state, promise)
+    state.settle_applications()  # who came may fill what was missing of a minimum
 
 
 def _made(promise: Promise) -> tuple[int, str]:
