@@ -124,7 +124,7 @@ class Ground:
         before, room.left = room.left, room.measure()
         if room.left > before:
             self._risen[room] = None
-        elif room.left < 0:
+        if room.left < 0:
             self._overfull[room] = None
 
     def keep_for(self, queue: str, cost: Cost, within: bool) -> None:
