@@ -213,6 +213,9 @@ class Moves:
                     if self._also_fits(each, other, spot.cost, victims, [*came, *found]):
                         found.append(self._holding(each, other, spot.cost, len(found) + 1))
                         break
+                else:
+                    if each.strict:
+                        break
         return found
 
     def _also_fits(

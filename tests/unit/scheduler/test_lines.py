@@ -23,6 +23,6 @@ def test_a_claim_that_comes_back_stands_where_it_stood() -> None:
         second = claim("second", shape, 2)
         line.join(second)
     assert len(line) == 2
-    assert list(line.in_order()) == [first, second]
+    assert list(line.in_order([shape])) == [first, second]
     line.leave(first)
     assert line.firsts(9) == [second]

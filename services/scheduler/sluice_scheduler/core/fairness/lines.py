@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -101,9 +101,10 @@ class Line:
         """The first of all, whether or not it fits."""
         return self._top(self._all, parked=True)
 
-    def in_order(self) -> Iterator[Claim]:
-        """The claims by place, whether or not they fit."""
-        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
+    def in_order(self, shapes: Iterable[Shape]) -> Iterator[Claim]:
+        """The claims of these shapes by place, whether or not they fit; of a strict line those of all."""
+        asked = list(self._rows) if self.strict else shapes
+        firsts = [first for shape in asked if (first := self.first_of(shape)) is not None]
         if len(firsts) == 1:
             return self.row(firsts[0].shape)
         return heapq.merge(*(self.row(first.shape) for first in firsts), key=_by_place)

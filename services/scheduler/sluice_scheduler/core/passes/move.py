@@ -31,6 +31,8 @@ PATIENCE_MS: Final = 60_000
 _SINGLES_MAX: Final = 4
 #: So many claims are let in on paper when a move is judged.
 _LET_IN_MAX: Final = 512
+#: Of so many shapes at most it is looked at each whether it fits into what victims leave.
+_SHAPES_MAX: Final = 64
 
 
 class Session:
@@ -285,38 +287,41 @@ class Move:
             return []
         found: list[tuple[Branch, Claim, Cost]] = []
         kind = self._spot.kinds[0][0]
-        others = [leaf for leaf in self._forest.leaves.values() if leaf is not self._leaf]
-        self._session.budget.spend(len(others) // 32)
-        hopeful = self._whose_first_fits(others)
-        hopeful.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
-        for leaf in (self._leaf, *hopeful):
-            for claim in islice(leaf.line.in_order(), _LET_IN_MAX - len(found)):
+        by_leaf = self._shapes_that_fit()
+        others = [leaf for leaf in by_leaf if leaf is not self._leaf]
+        others.sort(key=lambda leaf: (self._before.surplus(leaf, kind), leaf.order))
+        for leaf in (self._leaf, *others):
+            shapes = by_leaf.get(leaf, {})
+            for claim in islice(leaf.line.in_order(shapes), _LET_IN_MAX - len(found)):
                 if claim is self._claim:
                     continue
                 self._session.budget.spend(len(found) % 8 == 0)
-                cost = self._fits_on_paper(leaf, claim)
-                if cost is None:
-                    break
-                self._paper.move(leaf, cost, 1)
-                found.append((leaf, claim, cost))
+                cost = self._fits_on_paper(leaf, claim) if claim.shape in shapes else None
+                if cost is not None:
+                    self._paper.move(leaf, cost, 1)
+                    found.append((leaf, claim, cost))
+                else:
+                    shapes.pop(claim.shape, None)
+                    if leaf.line.strict or not shapes:
+                        break
         return found
 
-    def _whose_first_fits(self, leaves: Iterable[Branch]) -> list[Branch]:
-        """Those whose first claim the pools have room for on paper."""
-        known: dict[Shape, bool] = {}
-        found = []
-        for leaf in leaves:
-            first = leaf.line.first()
-            if first is None:
-                continue
-            shape = first.shape
-            if shape not in known:
-                known[shape] = any(
-                    all(self._paper.missing(room) + need <= 0 for room, need in spot.needs)
-                    for spot in shape.spots
-                )
-            if known[shape]:
-                found.append(leaf)
+    def _shapes_that_fit(self) -> dict[Branch, dict[Shape, None]]:
+        """The shapes that the pools have room for on paper, by the queues where such claims wait. Where there are many
+        shapes, only those of which a queue's first claim is."""
+        shapes: Iterable[Shape] = self._forest.shapes.values()
+        if len(self._forest.shapes) > _SHAPES_MAX:
+            firsts = (leaf.line.first() for leaf in self._forest.leaves.values())
+            shapes = dict.fromkeys(first.shape for first in firsts if first is not None)
+            self._session.budget.spend(len(self._forest.leaves) // 32)
+        found: dict[Branch, dict[Shape, None]] = {}
+        for shape in shapes:
+            if any(
+                all(self._paper.missing(room) + need <= 0 for room, need in spot.needs)
+                for spot in shape.spots
+            ):
+                for leaf in shape.lines:
+                    found.setdefault(leaf, {})[shape] = None
         return found
 
     def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
