@@ -122,13 +122,12 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
     wanted = _wanted_binding(state, namespace)
     if wanted not in (namespace.queue, namespace.labelling):
         decision = state.decide(
-            LabelNamespace,
-            cluster=namespace.cluster,
-            name=namespace.name,
-            uid=namespace.uid,
-            queue=wanted,
-            reason="Selected",
-            sentence=f"queue {wanted} selects namespace {namespace.name}",
+            LabelNamespace(
+                **state.about(namespace),
+                queue=wanted,
+                reason="Selected",
+                sentence=f"queue {wanted} selects namespace {namespace.name}",
+            )
         )
         namespace.labelling, namespace.labelling_seq = wanted, decision.seq
         state.namespaces.put(namespace)
@@ -150,15 +149,7 @@ def _notice(state: State, namespace: Namespace, reason: str, problem: str) -> No
     namespace.noticed = problem
     state.namespaces.put(namespace)
     if problem:
-        state.decide(
-            Notice,
-            cluster=namespace.cluster,
-            name=namespace.name,
-            uid=namespace.uid,
-            about="namespace",
-            reason=reason,
-            sentence=problem,
-        )
+        state.decide(Notice(**state.about(namespace), about="namespace", reason=reason, sentence=problem))
 
 
 def _wanted_binding(state: State, namespace: Namespace) -> str:

@@ -67,12 +67,13 @@ def evict_pod(state: State, pod: Pod, deadline_ms: int, reason: str, sentence: s
     """Decide that a pod leaves, unless it does so by another decision."""
     with state.changing(pod):
         if not by:
-            decision = state.decide_about(
-                Evict,
-                pod,
-                queue=pod.queue,
-                deadline_ms=deadline_ms,
-                reason=reason,
-                sentence=sentence,
+            decision = state.decide(
+                Evict(
+                    **state.about(pod),
+                    queue=pod.queue,
+                    deadline_ms=deadline_ms,
+                    reason=reason,
+                    sentence=sentence,
+                )
             )
         pod.evicting = by or decision.seq

@@ -127,15 +127,18 @@ def _make(state: State, workload: Workload, index: int) -> None:
     job = workload.job
     attempt = job.attempts.get(str(index), 0)
     name = f"{workload.name}-{index}-{attempt}"
-    decision = state.decide_about(
-        CreatePod,
-        workload,
-        name=name,
-        job=workload.name,
-        queue=workload.queue,
-        index=index,
-        reason="Wanted",
-        sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
+    decision = state.decide(
+        CreatePod(
+            **state.stamp(workload.cluster),
+            namespace=workload.namespace,
+            name=name,
+            uid=workload.uid,
+            job=workload.name,
+            queue=workload.queue,
+            index=index,
+            reason="Wanted",
+            sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
+        )
     )
     job.attempts[str(index)] = attempt + 1
     job.asked_for = {**job.asked_for, name: (index, decision.seq)}

@@ -8,7 +8,7 @@ round) or is held back although it was admitted.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
@@ -20,8 +20,15 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 
 
-def about(workload: Workload) -> dict[str, Any]:
-    """What every decision to release or suspend an application says of it."""
+class Release(TypedDict):
+    """What a decision to release or suspend an application says of how that is done."""
+
+    queue: str
+    application: str
+    suspendable: bool
+
+
+def release_of(workload: Workload) -> Release:
     return {
         "queue": workload.queue,
         "application": workload.facts.kind,
@@ -56,8 +63,14 @@ def _turned(state: State, workload: Workload) -> None:
 
 def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:
     """Decide that an application be held back; the decision's seq."""
-    decision = state.decide_about(
-        EvictWorkload, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
+    decision = state.decide(
+        EvictWorkload(
+            **state.about(workload),
+            **release_of(workload),
+            deadline_ms=deadline_ms,
+            reason=reason,
+            sentence=sentence,
+        )
     )
     workload.seq, workload.deadline_ms = decision.seq, deadline_ms
     state.releasing[decision.seq] = workload.key

@@ -271,13 +271,16 @@ def forget_spark_pod(state: State, pod: Pod) -> None:
 def _forget_shown(state: State, workload: Workload) -> None:
     """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it. Whether
     it was made does not matter here: no decision may depend on what people were shown."""
-    state.decide_about(
-        Delete,
-        workload,
-        name=workload.shown_name,
-        about="dynamicworkload",
-        reason="ApplicationGone",
-        sentence=f"no pod of {workload.title} is left",
+    state.decide(
+        Delete(
+            **state.stamp(workload.cluster),
+            namespace=workload.namespace,
+            name=workload.shown_name,
+            uid=workload.uid,
+            about="dynamicworkload",
+            reason="ApplicationGone",
+            sentence=f"no pod of {workload.title} is left",
+        )
     )
 
 
@@ -321,12 +324,13 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
 
 def _delete(state: State, pod: Pod) -> None:
     state.withdraw(pod)
-    decision = state.decide_about(
-        Delete,
-        pod,
-        about="pod",
-        reason="DriverEnded",
-        sentence="its driver has ended, and nobody is left to use it",
+    decision = state.decide(
+        Delete(
+            **state.about(pod),
+            about="pod",
+            reason="DriverEnded",
+            sentence="its driver has ended, and nobody is left to use it",
+        )
     )
     pod.evicting = decision.seq
     state.pods.put(pod)

@@ -45,7 +45,7 @@ def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
         pod = state.pods.get(event.what)
         if pod is not None and not state.is_stuck(event.what) and state.is_live(pod.cluster):
             sentence = set_aside_because(state, event.what)
-            state.decide_about(Notice, pod, about="pod", reason="SetAside", sentence=sentence)
+            state.decide(Notice(**state.about(pod), about="pod", reason="SetAside", sentence=sentence))
 
 
 def _put_aside(state: State, event: SetAsideEvent) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications.queuejobs import run_jobs
-from sluice_scheduler.core.applications.release import about, admit_workload, heed
+from sluice_scheduler.core.applications.release import admit_workload, heed, release_of
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
@@ -143,14 +143,15 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
     pools = dict(zip(reserved, found, strict=True))
-    decision = state.decide_about(
-        AdmitWorkload,
-        workload,
-        pools=pools,
-        reserved=reserved,
-        reason="GangFits" if reserved else "NothingToReserve",
-        sentence=why,
-        **about(workload),
+    decision = state.decide(
+        AdmitWorkload(
+            **state.about(workload),
+            **release_of(workload),
+            pools=pools,
+            reserved=reserved,
+            reason="GangFits" if reserved else "NothingToReserve",
+            sentence=why,
+        )
     )
     workload.seq = decision.seq
     state.releasing[decision.seq] = workload.key
@@ -216,16 +217,14 @@ def open_gate(
     word that it ends by then."""
     pod.until_ms = until_ms
     decision = state.decide(
-        Admit,
-        cluster=pod.cluster,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        queue=pod.queue,
-        pool=pool,
-        node_selector=state.places.node_selector(pool),
-        reason=reason,
-        sentence=sentence,
+        Admit(
+            **state.about(pod),
+            queue=pod.queue,
+            pool=pool,
+            node_selector=state.places.node_selector(pool),
+            reason=reason,
+            sentence=sentence,
+        )
     )
     state.assume(pod, decision, spot)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import (
@@ -22,7 +22,13 @@ from sluice.decisions import (
 
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
-from sluice_scheduler.core.reports.kept_aside import all_are_silent, is_plain, is_silent, report_plainly
+from sluice_scheduler.core.reports.kept_aside import (
+    about_shown,
+    all_are_silent,
+    is_plain,
+    is_silent,
+    report_plainly,
+)
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -43,6 +49,19 @@ Why: TypeAlias = tuple[str, str]
 NOT_WAITING: Final[Why] = ("", "")
 ENDED: Final[Why] = ("Ended", "its application has ended")
 NOT_ASKED_FOR: Final = "the others have not been created: each stands in line from its creation on"
+
+
+class JobFigures(TypedDict):
+    """What a QueueJob's status says, its conditions apart."""
+
+    generation: int
+    phase: WorkloadPhase
+    active: int
+    running: int
+    succeeded: int
+    failed: int
+    start_ms: int
+    end_ms: int
 
 
 def show(state: State) -> None:
@@ -100,28 +119,29 @@ def _create(state: State, workload: Workload) -> None:
     state.workloads.put(workload)
     if facts.kind == BY_HAND:
         return
-    state.decide_about(
-        CreateWorkload,
-        workload,
-        name=workload.shown,
-        application=facts.kind,
-        application_name=workload.name,
-        queue=workload.queue,
-        priority=workload.priority,
-        priority_class=facts.priority_class,
-        pod_sets=tuple(
-            ShownPodSet(
-                name=each.name,
-                count=each.count,
-                min_count=each.min_count,
-                max_count=each.max_count,
-                requests=each.requests,
-            )
-            for each in facts.pod_sets
-        ),
-        application_spec=facts.application_spec,
-        reason="Found",
-        sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+    pod_sets = tuple(
+        ShownPodSet(
+            name=each.name,
+            count=each.count,
+            min_count=each.min_count,
+            max_count=each.max_count,
+            requests=each.requests,
+        )
+        for each in facts.pod_sets
+    )
+    state.decide(
+        CreateWorkload(
+            **about_shown(state, workload),
+            application=facts.kind,
+            application_name=workload.name,
+            queue=workload.queue,
+            priority=workload.priority,
+            priority_class=facts.priority_class,
+            pod_sets=pod_sets,
+            application_spec=facts.application_spec,
+            reason="Found",
+            sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+        )
     )
 
 
@@ -167,21 +187,21 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if last is not None and last.says(shown, conditions):
         return
     standing = lines.standing(_claim_of(state, workload, app))
-    state.decide_about(
-        ReportWorkload,
-        workload,
-        name=workload.shown,
-        generation=generation,
-        resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
-        phase=phase,
-        pod_sets=sets,
-        reclaimed=reclaimed,
-        why=why,
-        conditions=conditions,
-        position=standing.position,
-        eta_ms=standing.eta_ms,
-        reason=phase,
-        sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+    state.decide(
+        ReportWorkload(
+            **about_shown(state, workload),
+            generation=generation,
+            resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
+            phase=phase,
+            pod_sets=sets,
+            reclaimed=reclaimed,
+            why=why,
+            conditions=conditions,
+            position=standing.position,
+            eta_ms=standing.eta_ms,
+            reason=phase,
+            sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+        )
     )
     state.reports.put(Report(about=workload.key, told_ms=state.now_ms, figures=shown, conditions=conditions))
 
@@ -192,7 +212,7 @@ def _report_job(state: State, workload: Workload) -> None:
     last = state.reports.get(f"{Report.kind}/{about}")
     pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
     sets = _granted(state, workload, state.applications[workload.place])
-    figures: dict[str, Any] = {
+    figures: JobFigures = {
         "generation": workload.facts.generation,
         "phase": _phase(state, workload, sets),
         "active": len(pods),
@@ -210,17 +230,18 @@ def _report_job(state: State, workload: Workload) -> None:
             condition(state, "Failed", good=False, problem=failed),
         ),
     )
-    if last is not None and last.says(figures, conditions):
+    if last is not None and last.says(dict(figures), conditions):
         return
-    state.decide_about(
-        ReportJob,
-        workload,
-        conditions=conditions,
-        reason=figures["phase"],
-        sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
-        **figures,
+    state.decide(
+        ReportJob(
+            **state.status_about(workload),
+            **figures,
+            conditions=conditions,
+            reason=figures["phase"],
+            sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
+        )
     )
-    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=figures, conditions=conditions))
+    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=dict(figures), conditions=conditions))
 
 
 def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
