@@ -6,12 +6,13 @@ creation is never shown as pending: its release and one status are all that is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
-from typing import Final, TypeAlias, TypedDict
+from typing import Final, TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import (
+    Condition,
     CreateWorkload,
     GrantedPods,
     ReportJob,
@@ -20,8 +21,8 @@ from sluice.decisions import (
     WorkloadPhase,
 )
 
-from sluice_scheduler.core.fairness.claims import Claim
-from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
+from sluice_scheduler.core.reports.explain import Lines
+from sluice_scheduler.core.reports.granted import granted_pods, is_short
 from sluice_scheduler.core.reports.kept_aside import (
     about_shown,
     all_are_silent,
@@ -29,9 +30,11 @@ from sluice_scheduler.core.reports.kept_aside import (
     is_silent,
     report_plainly,
 )
+from sluice_scheduler.core.reports.why import BEHIND_FIRST, Why, reason_of_application
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
@@ -42,13 +45,6 @@ _GENERATION: Final = 1
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
 WAITING_TOLD_MAX: Final = 20
-
-
-#: A reason, and in words; both are empty for what waits for nothing.
-Why: TypeAlias = tuple[str, str]
-NOT_WAITING: Final[Why] = ("", "")
-ENDED: Final[Why] = ("Ended", "its application has ended")
-NOT_ASKED_FOR: Final = "the others have not been created: each stands in line from its creation on"
 
 
 class JobFigures(TypedDict):
@@ -66,6 +62,7 @@ class JobFigures(TypedDict):
 
 def show(state: State) -> None:
     lines = Lines(state)
+    _tell_new_firsts(state)
     untold, state.untold = state.untold, {}
     there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
     found = [each for each in there if not (is_silent(state, each.key) or controlled(state, each))]
@@ -78,6 +75,17 @@ def show(state: State) -> None:
             state.untold[workload.key] = None
             continue
         _tell(state, workload, lines)
+
+
+def _tell_new_firsts(state: State) -> None:
+    """Nothing has happened to an application that comes to be the first of a strict line, and yet it waits for
+    something else than its status says."""
+    for leaf in state.forest.leaves.values():
+        first = leaf.line.first() if leaf.line.strict else None
+        workload = workload_of(state, first.key) if first is not None else None
+        last = state.reports.get(f"{Report.kind}/{workload.key}") if workload is not None else None
+        if last is not None and any(each.reason == BEHIND_FIRST for each in last.conditions):
+            state.untold[last.about] = None
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
@@ -154,28 +162,13 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if not workload.shown:
         return
     last = state.reports.get(f"{Report.kind}/{workload.key}")
-    sets = tuple(_granted(state, workload, app))
-    reason, why = _why(state, workload, app, sets)
+    sets = granted_pods(state, workload, app)
+    found = reason_of_application(state, app, workload, sets)
+    why = found.in_short
     granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
     phase = _phase(state, workload, sets)
-    kept_out_by, why_not = ENDED if workload.facts.finished else (reason, why)
     generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
-    conditions = since(
-        last,
-        (
-            condition(state, "Ready", good=True, problem=workload.problem),
-            condition(
-                state,
-                "Admitted",
-                good=True,
-                problem="" if workload.admitted else why_not,
-                reason=kept_out_by,
-            ),
-            condition(
-                state, "Granted", good=True, problem=why and f"granted {granted}; {why}", reason=reason
-            ),
-        ),
-    )
+    conditions = since(last, _conditions(state, workload, found, granted))
     reclaimed = _reclaimed(state, workload)
     shown = {
         "generation": generation,
@@ -186,7 +179,7 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     }
     if last is not None and last.says(shown, conditions):
         return
-    standing = lines.standing(_claim_of(state, workload, app))
+    standing = lines.standing(found)
     state.decide(
         ReportWorkload(
             **about_shown(state, workload),
@@ -206,12 +199,22 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     state.reports.put(Report(about=workload.key, told_ms=state.now_ms, figures=shown, conditions=conditions))
 
 
+def _conditions(state: State, workload: Workload, found: Why, granted: str) -> tuple[Condition, ...]:
+    kept_out = "" if workload.admitted else found.sentence
+    missing = f"granted {granted}; {found.in_short}" if found.waits else ""
+    return (
+        condition(state, "Ready", good=True, problem=workload.problem),
+        condition(state, "Admitted", good=True, problem=kept_out, reason=found.reason),
+        condition(state, "Granted", good=True, problem=missing, reason=found.reason),
+    )
+
+
 def _report_job(state: State, workload: Workload) -> None:
     """The QueueJob's own status: how many of its pods are how far."""
     about, job = workload.key + JOB_REPORT, workload.job
     last = state.reports.get(f"{Report.kind}/{about}")
     pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
-    sets = _granted(state, workload, state.applications[workload.place])
+    sets = granted_pods(state, workload, state.applications[workload.place])
     figures: JobFigures = {
         "generation": workload.facts.generation,
         "phase": _phase(state, workload, sets),
@@ -244,28 +247,6 @@ def _report_job(state: State, workload: Workload) -> None:
     state.reports.put(Report(about=about, told_ms=state.now_ms, figures=dict(figures), conditions=conditions))
 
 
-def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
-    """Pods beyond those that it spoke of are growth: it asks for as many as there are. What is reserved was
-    granted, whether or not its pods have come."""
-    facts = workload.facts
-    asked = {each.name: each.count - reclaimable(workload, each) for each in facts.pod_sets}
-    names = [*asked, *sorted(name for name, book in app.books.items() if name not in asked and book.counts)]
-    found = []
-    for name in names:
-        book = app.book(name)
-        there = len(book.holding) + len(book.waiting)
-        found.append(
-            GrantedPods(
-                name=name,
-                desired=0 if facts.finished else max(asked.get(name, 0), there),
-                admitted=len(book.holding) + book.reserved,
-                running=sum(1 for key in book.holding if state.pod(key).facts.phase == "Running"),
-                taken=workload.taken.get(name, 0),
-            )
-        )
-    return found
-
-
 def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
     """What was given back of each pod set: while admitted it never falls."""
     if not workload.admitted:
@@ -281,64 +262,6 @@ def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
     return reclaimed
 
 
-def _own_keys(workload: Workload, app: Application) -> list[str]:
-    """Under which it stands in line itself, or for several of its pods."""
-    return [workload.key, *map(app.replica_key, sorted(app.replicated))]
-
-
-def _waiting(app: Application) -> list[str]:
-    return [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
-
-
-def _claim_of(state: State, workload: Workload, app: Application) -> Claim | None:
-    """What of it stands first in line: itself, a replica, or a pod."""
-    claims = (state.forest.claims.get(key) for key in (*_own_keys(workload, app), *_waiting(app)))
-    return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
-
-
-def _why(state: State, workload: Workload, app: Application, sets: Sequence[GrantedPods]) -> Why:
-    """Why it waits, or some of its pods do."""
-    waiting = _waiting(app)
-    if workload.facts.finished:
-        return NOT_WAITING
-    if workload.problem:
-        return "Problem", workload.problem
-    if app.silent and waiting:
-        return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
-    in_line = _why_in_line(state, workload, app, waiting)
-    if in_line is not None:
-        return in_line[0], in_line[1] + had_its_turn(workload)
-    return _why_out_of_line(state, workload, waiting, sets)
-
-
-def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
-    for key in (*_own_keys(workload, app), *waiting[:1]):
-        claim = state.forest.claims.get(key)
-        if claim is not None:
-            return why_short(state, state.forest.leaves[claim.line], claim)
-        if state.promise_for(key) is not None:
-            return "VictimsLeaving", "room was made for it: evicted pods are still leaving"
-    return None
-
-
-def _why_out_of_line(
-    state: State, workload: Workload, waiting: list[str], sets: Sequence[GrantedPods]
-) -> Why:
-    if not workload.admitted and workload.seq in state.evicting:
-        return "Leaving", STILL_LEAVING
-    if workload.no_show and (workload.retry_ms or workload.admitted):
-        return NO_SHOW, workload.no_show
-    if workload.retry_ms:
-        return "Retry", "its release could not be written: it is tried again"
-    if not workload.admitted or waiting:
-        return "NextPass", "it is about to be decided"
-    return ("NotAskedFor", NOT_ASKED_FOR) if _is_short(sets) else NOT_WAITING
-
-
-def _is_short(sets: Iterable[GrantedPods]) -> bool:
-    return any(each.admitted < each.desired for each in sets)
-
-
 def _phase(state: State, workload: Workload, sets: Iterable[GrantedPods]) -> WorkloadPhase:
     if workload.facts.finished:
         return "Failed" if workload.facts.failed else "Finished"
@@ -346,4 +269,4 @@ def _phase(state: State, workload: Workload, sets: Iterable[GrantedPods]) -> Wor
         return "Reclaiming"
     if not workload.admitted:
         return "Pending"
-    return "Growing" if _is_short(sets) else "Running"
+    return "Growing" if is_short(sets) else "Running"
