@@ -219,10 +219,8 @@ def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
         return
     queue, problem = queue_for(state, pod, namespace)
     if (queue, problem) != (pod.queue, pod.problem):
-        state.withdraw(pod)
-        pod.queue, pod.problem = queue, problem
-        state.pods.put(pod)
-        state.enter(pod)
+        with state.changing(pod):
+            pod.queue, pod.problem = queue, problem
 
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
@@ -236,7 +234,6 @@ def place_workload(state: State, workload: Workload, namespace: Namespace) -> No
     give_up_claim(state, workload.key)
     state.forest.leave(workload.key)
     workload.queue, workload.problem = queue, problem
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
     for key in members_of(state, workload):
         place_pod(state, state.pod(key), namespace)

@@ -62,8 +62,7 @@ def resume_jobs(state: State) -> None:
         if workload is not None:
             workload.job.resume_ms = 0
             workload.unclaimed_ms = state.now_ms  # before, no pod of it could come
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
 
 
 def _run(state: State, app: Application, workload: Workload, most: int) -> int:
@@ -161,8 +160,7 @@ def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     job.refusal = ""
     if attempt.isdecimal():
         job.attempts[index] = max(job.attempts.get(index, 0), int(attempt) + 1)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
@@ -182,8 +180,7 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
                 f"was replaced {limits.restart_limit} times" if limits.restart_limit else "is not replaced"
             )
             _end(state, workload, "Failed", f"{failed}; it {again} (spec.restartLimit)")
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _count_done(job: JobRecord, index: int) -> None:
@@ -220,8 +217,7 @@ def on_create_pod(state: State, event: OutcomeEvent) -> None:
     elif job.resume_ms <= state.cell.time_ms:
         job.refusal = f"a pod of it could not be made: {event.message}"
         _count_failure(state, workload, limits, job.refusal)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"], why: str) -> None:
@@ -230,8 +226,7 @@ def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"
         return
     job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
     workload.facts = ended(workload, workload.facts)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
     for pod in list(state.kinship.pods_below(state, workload)):
         if (pod.holds or pod.phase == "Waiting") and not pod.evicting:
             evict_pod(state, pod, state.cell.time_ms, "JobEnded", f"job {workload.name} has ended: {why}")

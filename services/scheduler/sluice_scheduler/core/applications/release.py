@@ -57,8 +57,7 @@ def _turned(state: State, workload: Workload) -> None:
     there is nothing to release or to hold back."""
     if workload.facts.kind == BY_HAND:
         state.promptly[workload.key] = None
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:

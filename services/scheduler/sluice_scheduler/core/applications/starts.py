@@ -69,8 +69,7 @@ def measure_anew(state: State) -> None:
 def somebody_came(state: State, workload: Workload) -> None:
     """A pod of it is there, or may only come from now on: the deadline begins anew."""
     workload.unclaimed_ms = state.now_ms
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _measure(state: State, app: Application, workload: Workload) -> None:
@@ -80,8 +79,7 @@ def _measure(state: State, app: Application, workload: Workload) -> None:
         state.workloads.put(workload)
     if workload.no_show and _is_back(app, workload):
         workload.no_show, workload.no_shows = "", 0
-        state.workloads.put(workload)
-        state.touch(workload)
+        state.workload_changed(workload)
         if not workload.admitted and workload.retry_ms:
             pause(state, workload, state.now_ms)
     if reserved and _deadline_ms(state, workload):
@@ -130,8 +128,7 @@ def _give_up(state: State, app: Application, workload: Workload) -> None:
         workload.no_show = _sentence(workload, f"no pod for {some} of", deadline_ms)
         workload.granted = {n: min(g, len(app.book(n).holding)) for n, g in workload.granted.items()}
         workload.kept = {}
-        state.workloads.put(workload)
-        state.touch(workload)
+        state.workload_changed(workload)
         return
     workload.no_show = _sentence(workload, "no pod of", deadline_ms)
     workload.no_shows += 1

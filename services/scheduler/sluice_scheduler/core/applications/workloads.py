@@ -90,10 +90,8 @@ def _leave_behind(state: State, workload: Workload) -> None:
     then it is let into nobody's place."""
     for pod in list(state.kinship.pods_below(state, workload)):
         if pod.phase == "Waiting":
-            state.withdraw(pod)
-            pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
-            state.pods.put(pod)
-            state.enter(pod)
+            with state.changing(pod):
+                pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
 
 
 def _regroup_below(state: State, workload: Workload) -> None:
@@ -122,8 +120,7 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
     elif _in_client_mode(workload) and not after.evicting and not after.facts.deleting:
         workload.failed_ms = state.cell.time_ms
         state.failing[workload.key] = None
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _in_client_mode(workload: Workload) -> bool:
@@ -178,8 +175,7 @@ def _rank_anew(state: State) -> None:
         priority = priority_of(state, workload)
         if priority != workload.priority:
             workload.priority = priority
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
 
 
 # ---- Spark without an operator: its pods are all there is of it
@@ -297,8 +293,7 @@ def end_silent(state: State) -> None:
 
 def _end(state: State, workload: Workload) -> None:
     workload.facts = replace(workload.facts, finished=True)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 # ---- pods that nobody is left to use
@@ -323,15 +318,13 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
 
 
 def _delete(state: State, pod: Pod) -> None:
-    state.withdraw(pod)
-    decision = state.decide(
-        Delete(
-            **state.about(pod),
-            about="pod",
-            reason="DriverEnded",
-            sentence="its driver has ended, and nobody is left to use it",
+    with state.changing(pod):
+        decision = state.decide(
+            Delete(
+                **state.about(pod),
+                about="pod",
+                reason="DriverEnded",
+                sentence="its driver has ended, and nobody is left to use it",
+            )
         )
-    )
-    pod.evicting = decision.seq
-    state.pods.put(pod)
-    state.enter(pod)
+        pod.evicting = decision.seq

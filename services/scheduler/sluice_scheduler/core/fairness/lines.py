@@ -116,6 +116,10 @@ class Line:
         firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
         return heapq.nsmallest(most, firsts, key=_by_place) if len(firsts) > 1 else firsts
 
+    def counts(self) -> dict[Shape, int]:
+        """How many claims of each shape wait."""
+        return {shape: sum(1 for _ in self.row(shape)) for shape in list(self._rows)}
+
     def row(self, shape: Shape) -> Iterator[Claim]:
         """The claims of one shape, by place."""
         return (claim for claim in self._rows.get(shape, ()) if claim.line)

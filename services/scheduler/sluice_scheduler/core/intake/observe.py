@@ -151,14 +151,11 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
         after.queue, after.problem = queue_for(state, after, namespace)
     if pod is not None and _standing(pod) == _standing(after):
         # Most news changes nothing in the books: a condition, a start time, our own patch coming back.
-        state.replace_pod(pod, after)
+        state.replace_alike(pod, after)
         return
-    if pod is not None:
-        state.withdraw(pod)
-        if pod.holds and not after.holds and not pod.evicting:
-            _drained(state, pod)
-    state.pods.put(after)
-    state.enter(after)
+    state.replace_pod(pod, after)
+    if pod is not None and pod.holds and not after.holds and not pod.evicting:
+        _drained(state, pod)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
         count_end(state, pod, after)
     if pod is None:
@@ -192,8 +189,7 @@ def _welcome(state: State, pod: Pod) -> None:
 def pod_vanished(state: State, pod: Pod) -> None:
     if pod.holds and not pod.evicting:
         _drained(state, pod)
-    state.withdraw(pod)
-    state.pods.drop(pod.key)
+    state.remove_pod(pod)
     state.kinship.remove(pod)
     regroup(state, state.kinship.pods_below(state, pod))
     forget_spark_pod(state, pod)

@@ -62,14 +62,12 @@ def _on_admit(state: State, event: OutcomeEvent) -> None:
         return  # confirmed or gone meanwhile, or answered before
     if event.result in ("Applied", "AlreadyApplied"):
         return  # the pod's own event confirms it
-    state.withdraw(pod)
-    if event.result == "Gone":
-        pod.phase = "Withdrawn"  # its deletion is on its way
-    else:
-        pod.phase, pod.pool, pod.seq = "Waiting", "", 0
-        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
-    state.pods.put(pod)
-    state.enter(pod)
+    with state.changing(pod):
+        if event.result == "Gone":
+            pod.phase = "Withdrawn"  # its deletion is on its way
+        else:
+            pod.phase, pod.pool, pod.seq = "Waiting", "", 0
+            pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
 
 
 def _on_evict(state: State, event: OutcomeEvent) -> None:
@@ -77,11 +75,9 @@ def _on_evict(state: State, event: OutcomeEvent) -> None:
     line again."""
     for key in sorted(state.evicting.get(event.seq, ())):
         pod = state.pod(key)
-        state.withdraw(pod)
-        pod.evicting = 0
-        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
-        state.pods.put(pod)
-        state.enter(pod)
+        with state.changing(pod):
+            pod.evicting = 0
+            pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
 
 
 def _on_release(state: State, event: OutcomeEvent) -> None:

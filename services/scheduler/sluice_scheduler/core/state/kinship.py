@@ -128,7 +128,5 @@ def regroup(state: State, pods: Iterable[Pod]) -> None:
     for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
         application, pod_set = charged_to(state, pod)
         if (application, pod_set) != (pod.application, pod.pod_set):
-            state.withdraw(pod)
-            pod.application, pod.pod_set = application, pod_set
-            state.pods.put(pod)
-            state.enter(pod)
+            with state.changing(pod):
+                pod.application, pod.pod_set = application, pod_set

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Namespace
+from sluice_scheduler.core.stored.tables import Tables
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
@@ -130,11 +131,11 @@ def queue_of(state: State, key: str) -> str:
     return account.queue if account is not None else ""
 
 
-def any_names_queue(state: State, namespace: Namespace) -> bool:
+def any_names_queue(tables: Tables, namespace: Namespace) -> bool:
     """Whether any account of a namespace names a queue itself."""
     where = (namespace.cluster, namespace.name)
     accounts: tuple[Workload | Pod, ...] = (
-        *state.workloads.in_namespace(*where),
-        *state.pods.in_namespace(*where),
+        *tables.workloads.in_namespace(*where),
+        *tables.pods.in_namespace(*where),
     )
     return any(account.facts.queue for account in accounts)
