@@ -19,7 +19,7 @@ from reference.potential import Holding, Potential
 from reference.reference import Reference
 from sluice.decisions import Report, ReportWorkload
 from sluice.events import ObjectEvent, TickEvent
-from sluice_scheduler.core import State, tell_again_since
+from sluice_scheduler.core import State, repeat_statuses_since
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
@@ -88,7 +88,7 @@ def check_answers(cell: SimulatedCell) -> None:
     """What a status says and what `sluice explain` says are one answer."""
     tables = cell.state._tables.values()
     state = State(cell.state.policies, deepcopy([entity for table in tables for entity in table]))
-    tell_again_since(state, 0)
+    repeat_statuses_since(state, 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shown, "WAITING_TOLD_MAX", len(state.workloads))
         shown.show(state)
@@ -276,7 +276,7 @@ def statuses_leave_no_trace(content: Content) -> None:
     def talk(cell: SimulatedCell, events: list[Any]) -> list[Any]:
         cell.state.tells = True
         if rng.random() < 0.2:
-            tell_again_since(cell.state, 0)
+            repeat_statuses_since(cell.state, 0)
         decided = feed(cell, [*answers, *events])
         gone = [each for each in decided if isinstance(each, Report) and rng.random() < 0.2]
         answers[:] = [replace(outcome(each, 0), result="Gone", uid=each.uid) for each in gone]

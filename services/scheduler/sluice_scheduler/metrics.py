@@ -82,7 +82,7 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
 
 
 def _observe_reports(cell: str, changed: Mapping[str, Entity | None]) -> None:
-    """What queues show of themselves: counted once, when it is told."""
+    """The figures in queues' statuses: observed once, when the status is written."""
     told = _reported.setdefault(cell, set())
     for key, report in changed.items():
         if not key.startswith(_REPORT):

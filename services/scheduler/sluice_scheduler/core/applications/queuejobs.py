@@ -87,7 +87,7 @@ def _run(state: State, app: Application, workload: Workload, most: int) -> int:
 
 
 def _may_make(book: PodSetBook, job: JobRecord) -> int:
-    """How many pods may be made now, whatever the job wants."""
+    """How many pods may be made now, however many the job wants."""
     ahead = max(AHEAD_MIN, min(AHEAD_MAX, len(book.holding) // 2))
     idle = len(book.waiting) + len(job.asked_for) - book.reserved
     makes = ahead - idle if idle <= ahead // 2 else 0
@@ -147,13 +147,13 @@ def _make(state: State, workload: Workload, index: int) -> None:
 
 
 def index_of(pod: Pod) -> int:
-    """Of a pod that Sluice has made; somebody else's may be called anything."""
+    """The index in the name of a pod that Sluice has made. Other pods may have any name: -1."""
     index = pod.name.rpartition("-")[0].rpartition("-")[2]
     return int(index) if index.isdecimal() else -1
 
 
 def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
-    """It is there now; it may be one that an earlier ledger made."""
+    """A pod of a job was seen. An earlier ledger may have made it."""
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}

@@ -67,7 +67,7 @@ def measure_anew(state: State) -> None:
 
 
 def somebody_came(state: State, workload: Workload) -> None:
-    """A pod of it is there, or may only come from now on: the deadline begins anew."""
+    """The deadline begins anew, because a pod came, or because none could come before now."""
     workload.unclaimed_ms = state.now_ms
     state.workload_changed(workload)
 
@@ -139,7 +139,7 @@ def _give_up(state: State, app: Application, workload: Workload) -> None:
 
 
 def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:
-    """Who did not come, and who may not have done his part."""
+    """Says which pods did not come, and whom to ask about it."""
     kind = workload.facts.kind
     came = f"{who} {kind} {workload.name} came within {_span(deadline_ms)}"
     released = workload.facts.released and shows_the_present(workload)

@@ -42,6 +42,7 @@ class Branch:
         "guarantees",
         "head",
         "held",
+        "held_back",
         "is_implicit",
         "is_leaf",
         "leaving",
@@ -57,7 +58,6 @@ class Branch:
         "rooms",
         "rooms_of",
         "share",
-        "stuck",
         "turn",
         "turns",
         "usage",
@@ -78,7 +78,9 @@ class Branch:
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
         self.past_share = 0  # of decayed usage, for policies that look back
-        self.stuck: dict[object, list[Stuck]] = {}  # of a leaf: shapes that no limit on its path lets in
+        self.held_back: dict[
+            object, list[HeldBack]
+        ] = {}  # of a leaf: by shape, where a limit on its path keeps it out
         self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
         self.share = 0
@@ -166,7 +168,7 @@ class Branch:
         return (at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, claim))
 
     def least_rank(self, at: int) -> tuple[int, Any]:
-        """No claim of it that may fit stands before this, whatever its head is."""
+        """The lowest rank that any of its claims may have, if it fits."""
         assert self.parent is not None
         assert self.head is not None
         policy = self.parent.policy
@@ -241,7 +243,7 @@ class Branch:
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
 
 
-class Stuck:
+class HeldBack:
     """A leaf's claims of one shape that a limit keeps out of one spot."""
 
     __slots__ = ("leaf", "serial", "shape", "watching")

@@ -34,7 +34,7 @@ class Line:
         self._size = 0
         self._all: list[_Entry] = []
         self._ready: list[_Entry] = []
-        #: Shapes that do not fit; whoever finds that one may fit again unparks it.
+        #: Shapes that do not fit. When one may fit again, `unpark` is called.
         self.parked: dict[Shape, None] = {}
         #: Claims that say when they end, in order of place.
         self.brief: list[Claim] = []

@@ -1,4 +1,4 @@
-"""What is left under a bound, and who is to be told when more is left.
+"""How much is left under a bound, and who is told when more is left.
 
 A queue's limits and the pools' capacities are the same thing: the capacities are the limits of the root. Who
 does not fit watches *one* room that is too small for it, and is told when that room has become large enough;
@@ -68,7 +68,7 @@ class Room:
         return self.branch.used(self.bound) > self.bound.amount
 
     def unheld(self) -> int:
-        """What nobody holds now, whatever is promised or kept."""
+        """How much nobody holds now; what is promised or kept counts as free."""
         usage, leaving = self.branch.usage, self.branch.leaving
         held = sum(usage.get(dim, 0) + leaving.get(dim, 0) for dim in self.bound.dims)
         return self.bound.amount - held
@@ -88,7 +88,7 @@ class Room:
             heapq.heapify(self._watchers)
 
     def woken(self) -> list[Watcher]:
-        """Those for whom enough is left now; they watch nothing any more."""
+        """The watchers for whom enough is left now. They stop watching."""
         found: list[Watcher] = []
         while self._watchers and self._watchers[0][0] <= self.left:
             entry = heapq.heappop(self._watchers)

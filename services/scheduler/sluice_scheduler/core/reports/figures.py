@@ -86,7 +86,7 @@ def kind_name(kind: Kind) -> str:
 
 
 def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:
-    """Of a queue and those below it: in all, and within the last hour."""
+    """How much work a queue and those below it lost: in all, and within the last hour."""
     total_ms, hour_ms, nodes = 0, 0, [node]
     while nodes:
         at = nodes.pop()

@@ -1,6 +1,6 @@
-"""What is told of things that are set aside: what was told last, and that they are.
+"""Statuses of things that are set aside: the last figures, and a condition that says so.
 
-Nothing is asked of what they are made of, for that is what raised. So this does not raise for the same reason.
+They are not worked out anew, because that may be what raised. So this does not raise for the same reason.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def why_aside(state: State, key: str) -> str:
 
 
 def conditions_of(state: State, key: str, named: str = "") -> list[Condition]:
-    """There while something is set aside: it, what is told of it, or what is `named` in it."""
+    """A condition while something is set aside: the object, its status, or things in it that `named` names."""
     problem = "; ".join(part for part in (why_aside(state, key), named) if part)
     return [condition(state, REASON, good=False, problem=problem, reason=REASON)] if problem else []
 
 
 def by_queue(state: State) -> dict[str, str]:
-    """What of each queue is set aside, in a sentence."""
+    """A sentence for each queue in which something is set aside."""
     found: dict[str, list[str]] = {}
     for what in sorted(aside.what for aside in state.asides):
         if queue := queue_of(state, what):
@@ -113,7 +113,7 @@ def _others(last: Report | None) -> list[Condition]:
 
 
 def report_plainly(state: State, workload: Workload) -> None:
-    """The same of an application, on its DynamicWorkload."""
+    """The same for an application, on its DynamicWorkload."""
     last = state.reports.get(f"{Report.kind}/{workload.key}")
     why = why_aside(state, workload.key)
     shown = {"generation": 1, **_OF_WORKLOAD, **(last.figures if last is not None else {}), "why": why}

@@ -100,7 +100,7 @@ def _queue_in_words(queue: Queue, figures: QueueFigures) -> str:
 
 
 def _tell_pool(state: State, pool: Pool, figures: PoolFigures, conditions: Iterable[Condition]) -> None:
-    """The same of a ResourcePool."""
+    """The same for a ResourcePool."""
     news = _news_of(state, pool, {**figures}, conditions)
     if news is None:
         return
@@ -159,7 +159,7 @@ class QueuePods:
 
 
 def _pods_by_queue(state: State) -> dict[str, QueuePods]:
-    """Told from what is kept of each queue: nobody looks at all pods because one has changed."""
+    """Counted from each queue's index, so that one change does not cost a look at all pods."""
     found = {name: QueuePods() for name in state.tree}
     for name, node in state.tree.items():
         waiting, holding = state.waiting.get(name, 0), len(state.holders.get(name, ()))

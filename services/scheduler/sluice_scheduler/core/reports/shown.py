@@ -40,7 +40,7 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import JOB_REPORT, STATUS, Report
 
-#: Of what is made once and never changed.
+#: The generation that a status is about, for applications whose DynamicWorkload is made once and never changed.
 _GENERATION: Final = 1
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
@@ -63,8 +63,8 @@ class JobFigures(TypedDict):
 def show(state: State) -> None:
     lines = Lines(state)
     _tell_new_firsts(state)
-    untold, state.untold = state.untold, {}
-    there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
+    status_due, state.status_due = state.status_due, {}
+    there = (workload for key in sorted(status_due) if (workload := state.workloads.get(key)) is not None)
     found = [each for each in there if not (is_silent(state, each.key) or controlled(state, each))]
     live = [workload for workload in found if state.is_live(workload.cluster)]
     waiting = [workload for workload in live if not workload.admitted and not workload.facts.finished]
@@ -72,7 +72,7 @@ def show(state: State) -> None:
     later = {workload.key for workload in waiting[WAITING_TOLD_MAX:]}
     for workload in found:
         if workload.key in later or not state.is_live(workload.cluster):
-            state.untold[workload.key] = None
+            state.status_due[workload.key] = None
             continue
         _tell(state, workload, lines)
 
@@ -85,7 +85,7 @@ def _tell_new_firsts(state: State) -> None:
         workload = workload_of(state, first.key) if first is not None else None
         last = state.reports.get(f"{Report.kind}/{workload.key}") if workload is not None else None
         if last is not None and any(each.reason == BEHIND_FIRST for each in last.conditions):
-            state.untold[last.about] = None
+            state.status_due[last.about] = None
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
@@ -111,11 +111,11 @@ def show_release(state: State) -> None:
     if all_are_silent(state):
         return
     lines = Lines(state)
-    promptly, state.promptly = state.promptly, {}
-    for key in promptly:
+    status_at_once, state.status_at_once = state.status_at_once, {}
+    for key in status_at_once:
         workload = state.workloads.get(key)
         if workload is not None and state.is_live(workload.cluster) and not is_silent(state, key):
-            state.untold.pop(key, None)
+            state.status_due.pop(key, None)
             _tell(state, workload, lines)
 
 
@@ -248,7 +248,7 @@ def _report_job(state: State, workload: Workload) -> None:
 
 
 def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
-    """What was given back of each pod set: while admitted it never falls."""
+    """How many pods of each set were given back. It never falls while the application is admitted."""
     if not workload.admitted:
         return {}
     reclaimed = {

@@ -19,7 +19,7 @@ class Derived(CellTables):
 
     def begin_anew(self) -> None:
         self.tree: dict[str, QueueNode] = {}
-        #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
+        #: By namespace: the queue and problem that all its accounts have. Namespaces in which an account names a queue.
         self.bound: dict[str, tuple[str, str]] = {}
         self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
         #: Kinds of rules that have changed and were not followed yet.
@@ -31,20 +31,20 @@ class Derived(CellTables):
         self.evicting: dict[int, set[str]] = {}  # the decision that evicts pods → their keys
         self.releasing: dict[int, str] = {}  # the last decision about a workload's release → its key
         self.kinship = Kinship((*self.workloads, *self.pods))
-        #: Applications that may run without having been admitted, and those whose status may have changed.
-        self.unheeded: dict[str, None] = {}
-        self.untold: dict[str, None] = {}
+        #: Applications whose object was not yet compared with the account, and those whose status may have changed.
+        self.uncompared: dict[str, None] = {}
+        self.status_due: dict[str, None] = {}
         #: Applications that are being suspended, and those in which executors have failed.
         self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
-        #: Those whose minimum must run by some time: applications, and pod groups by their first name.
+        #: Applications and pod groups whose minimum must run by some time.
         self.gangs: dict[tuple[str, str, str], None] = {}
         self.making: dict[int, str] = {  # the decision to make a pod → the job's key
             seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
         }
         #: Jobs that make no pod until some time.
         self.resting: dict[str, int] = {w.key: w.job.resume_ms for w in self.workloads if w.job.resume_ms}
-        #: Those of which their status alone says whether they are admitted.
-        self.promptly: dict[str, None] = {}
+        #: Applications written by hand that were admitted or put back: only a status says so, and at once.
+        self.status_at_once: dict[str, None] = {}
         self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
         #: Promises by what they are promised, each in its order.
         self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
@@ -54,8 +54,8 @@ class Derived(CellTables):
         self.endings = Endings()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
-        #: Applications that may have pods to open against a reservation, and those that wait for nothing.
-        self.due: dict[tuple[str, str, str], Application] = {}
+        #: Applications that may have pods to open against a reservation, and those that start without a claim.
+        self.may_open: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
         self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
         #: Applications whose reservation may have changed, and when those are given up that nobody comes for.

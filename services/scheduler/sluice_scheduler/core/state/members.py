@@ -1,4 +1,4 @@
-"""What belongs to what: a claim to a workload or pods, and pods to a workload or namespace."""
+"""Members: which workload or pods a claim is for, and which workload or namespace a pod belongs to."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def part_of_application(state: State, key: str) -> str:
 
 
 def _keys_at(state: State, place: tuple[str, str, str]) -> list[str]:
-    """Those of the application in a place: of its workload, and as the group that it was before that came."""
+    """The keys of the application in a place: its workload's, and that of the group that it was before."""
     workload = state.workload_by_title.get(place)
     return [*([workload.key] if workload is not None else ()), "group/" + "/".join(place)]
 

@@ -55,7 +55,7 @@ class State(Derived):
         self.pass_due = True
         #: Something that a status shows may have changed.
         self.report_due = True
-        #: What branches have used in the past may be another part of what there is.
+        #: Capacity has changed, so past use may be another part of it.
         self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
@@ -81,7 +81,7 @@ class State(Derived):
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
     #
     # Books and lines change with an account only by these: `changing`, `assume`, `replace_pod` and `remove_pod`.
-    # Whatever else changes an account does not touch what books and lines go by; `validate` finds it if it does.
+    # Any other change must leave alone what books and lines go by; `validate` finds it if it does not.
 
     @contextmanager
     def changing(self, pod: Pod) -> Iterator[None]:
@@ -225,8 +225,7 @@ class State(Derived):
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
-        """None also of a pod that is stuck, and of an application that is set aside: its pods stand for
-        themselves, in no line."""
+        """None if the pod is stuck, or its application is set aside: such pods stand for themselves, in no line."""
         if not pod.application or self.is_stuck(pod.key):
             return None
         return self._application((pod.cluster, pod.namespace, pod.application))
@@ -251,11 +250,11 @@ class State(Derived):
         place = workload.place
         app = self._application(place)
         if app is None:
-            self.untold[workload.key] = None
+            self.status_due[workload.key] = None
             return
         app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
-        self.unheeded[workload.key] = None
+        self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
 
     def forget_workload(self, workload: Workload) -> None:
@@ -285,11 +284,11 @@ class State(Derived):
         self.report_due = True
         self.forest.version += 1  # its units may be others now
         app.settle(self)
-        self.due[key] = app
+        self.may_open[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
         if app.workload is not None:
-            self.untold[app.workload.key] = None
+            self.status_due[app.workload.key] = None
             self.unmeasured[key] = app
             if app.workload.facts.job is not None:
                 self.jobs[key] = app
@@ -299,7 +298,7 @@ class State(Derived):
     # ---- what is derived
 
     def validate(self) -> list[str]:
-        """What of all that is derived differs from what the entities say."""
+        """Sentences about each derived thing that differs from what the accounts say."""
         return validate(self)
 
     def derive(self) -> None:

@@ -148,8 +148,8 @@ def _queue(state: State, leaf: Branch) -> Iterator[str]:
 
 
 def _held(state: State, queue: str) -> tuple[dict[Dim, int], dict[Dim, int], dict[Group, list[int]]]:
-    """What accounts, reservations and promises hold of a queue, what of it is leaving, and as which demand it
-    counts."""
+    """How much accounts, reservations and promises hold in a queue, how much is leaving, and the demand that it counts
+    as."""
     usage: dict[Dim, int] = {}
     leaving: dict[Dim, int] = {}
     wants: dict[Group, list[int]] = {}

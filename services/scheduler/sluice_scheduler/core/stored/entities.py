@@ -94,7 +94,7 @@ class History(Entity):
         return f"{self.kind}/{self.queue}"
 
 
-#: What is told of something, and not the thing itself; alone: all that is told.
+#: Before a key: the status of the thing, and not the thing itself. Alone: all statuses.
 STATUS: Final = "status/"
 #: A record by its offset, where nothing less can be blamed; and the pass behind a record.
 RECORD: Final = "record/"
@@ -299,7 +299,7 @@ class Cluster(Entity):
         return f"{self.kind}/{self.name}"
 
 
-#: Beside the report of what shows a QueueJob stands that of the job itself.
+#: After the key of a QueueJob: the report of the job itself, beside that of its DynamicWorkload.
 JOB_REPORT: Final = "/job"
 
 
