@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, part_of_kind, slack
@@ -26,7 +27,6 @@ DESERVED: Final = 1
 BEYOND: Final = 2
 #: Class, what the policy says, who was there first. The lowest is served next. Heaps compare little else.
 Turn: TypeAlias = tuple[int, Any, tuple[int, str], "Branch"]
-_STALE_MAX: Final = 64
 
 
 class Branch:
@@ -203,10 +203,9 @@ class Branch:
             heapq.heapreplace(turns, turn)
         else:
             heapq.heappush(turns, turn)
-            if len(turns) > 2 * len(parent.children) + _STALE_MAX:
+            if len(turns) > most_entries(len(parent.children)):
                 self.turn = turn
-                parent.turns = [entry for entry in turns if entry[3].turn is entry]
-                heapq.heapify(parent.turns)
+                parent.turns = heap_of(entry for entry in turns if entry[3].turn is entry)
         self.turn = turn
 
     def first(self) -> Branch | None:

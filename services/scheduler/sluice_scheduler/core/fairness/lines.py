@@ -7,13 +7,12 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Claim, Place, Shape
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 
 _by_place = attrgetter("place")
-#: Entries that count no longer are swept out once they are more than the others and than this.
-_STALE_MAX: Final = 64
 #: A shape by the place of its first claim, or of one that was its first before.
 _Entry: TypeAlias = tuple[Place, int, Shape]
 
@@ -136,18 +135,16 @@ class Line:
         self._sweep()
 
     def _sweep(self) -> None:
-        most = 2 * len(self._rows) + _STALE_MAX
+        most = most_entries(len(self._rows))
         if len(self._ready) > most:
-            self._ready = self._entries(parked=False)
+            self._ready = heap_of(self._entries(parked=False))
         if len(self._all) > most:
-            self._all = self._entries(parked=True)
+            self._all = heap_of(self._entries(parked=True))
 
     def _entries(self, *, parked: bool) -> list[_Entry]:
-        """A heap anew: each shape once."""
+        """Each shape once."""
         firsts = (self.first_of(shape) for shape in list(self._rows) if parked or shape not in self.parked)
-        entries = [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
-        heapq.heapify(entries)
-        return entries
+        return [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
 
     def first_of(self, shape: Shape) -> Claim | None:
         row = self._rows.get(shape)

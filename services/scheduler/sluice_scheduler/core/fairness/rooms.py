@@ -8,15 +8,13 @@ then it looks again, and watches the next. So a change costs what it wakes, and 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Cost, Dim
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.branch import Branch
-
-#: Entries that count no longer are swept out once they are more than the others and than this.
-_STALE_MAX: Final = 64
 
 
 class Bound(NamedTuple):
@@ -41,6 +39,10 @@ class Watcher(Protocol):
     watching: Room | None
 
 
+#: From how much on a watcher is to be woken; the serial that it had when it began to watch.
+_Entry: TypeAlias = tuple[int, int, int, Watcher]
+
+
 class Room:
     __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "left")
 
@@ -48,7 +50,7 @@ class Room:
         self.branch = branch
         self.bound = bound
         self.kept = 0  # for the claim whose turn it has been for long
-        self._watchers: list[tuple[int, int, int, Watcher]] = []
+        self._watchers: list[_Entry] = []
         self._live = 0
         self.left = self.measure()
 
@@ -83,9 +85,8 @@ class Room:
     def forget(self) -> None:
         """One of its watchers watches it no longer."""
         self._live -= 1
-        if len(self._watchers) > 2 * self._live + _STALE_MAX:
-            self._watchers = [entry for entry in self._watchers if _counts(entry)]
-            heapq.heapify(self._watchers)
+        if len(self._watchers) > most_entries(self._live):
+            self._watchers = heap_of(entry for entry in self._watchers if _counts(entry))
 
     def woken(self) -> list[Watcher]:
         """The watchers for whom enough is left now. They stop watching."""
@@ -100,7 +101,7 @@ class Room:
         return found
 
 
-def _counts(entry: tuple[int, int, int, Watcher]) -> bool:
+def _counts(entry: _Entry) -> bool:
     return entry[3].watching is not None and entry[3].serial == entry[2]
 
 
