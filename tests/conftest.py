@@ -8,7 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from sluice.decisions import Decision
+from sluice.events import Event
 from sluice_local import Stack, forget_given_endpoints
+from sluice_scheduler.simulator.cell import SimulatedCell
 
 settings.register_profile("thorough", max_examples=80, deadline=None, print_blob=True)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
@@ -57,3 +60,18 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.up()
         yield stack
         stack.down(purge=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def validated() -> Iterator[None]:
+    """Whatever a test has a simulated cell do: what is derived stays what the accounts say."""
+    feed = SimulatedCell.feed
+
+    def feed_and_validate(cell: SimulatedCell, events: list[Event], *, more: bool = False) -> list[Decision]:
+        decided = feed(cell, events, more=more)
+        assert cell.state.validate() == []
+        return decided
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedCell, "feed", feed_and_validate)
+        yield

@@ -365,8 +365,3 @@ def dead_letter(received: Received, *, topic: str, error: str) -> Message:
     }
     headers = [*received.headers, *((name, text.encode()) for name, text in about.items())]
     return Message(key=received.key or b"", value=(received.value or b"")[:VALUE_BYTES_MAX], headers=headers)
-
-
-def last_offsets(records: Iterable[Received]) -> dict[int, int]:
-    """For each partition the offset to go on from."""
-    return {record.partition: record.offset + 1 for record in records}

@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     start_deadline_seconds: int = Field(default=600, ge=0)
     """What an application was granted and none of its pods has come for in so long goes to others; 0: never.
     A Queue may say otherwise."""
+    validate_ticks: int = Field(default=10, ge=0)
+    """Every so many ticks the scheduler compares a piece of what it has derived with what its accounts say, for
+    some milliseconds; 0: never. What differs is logged and counted, and stops nothing."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
     pod_selector: LabelSelector = LabelSelector()

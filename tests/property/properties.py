@@ -17,16 +17,18 @@ from fakes.batches import one_by_one
 from histories import FlakySimulation, Simulation
 from reference.potential import Holding, Potential
 from reference.reference import Reference
-from sluice.decisions import Report
+from sluice.decisions import Report, ReportWorkload
 from sluice.events import ObjectEvent, TickEvent
-from sluice_scheduler.core import State, tell_again_since
+from sluice_scheduler.core import State, repeat_statuses_since
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.passes.move import Move
 from sluice_scheduler.core.reports import report, shown
+from sluice_scheduler.core.reports.explain import why
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
+from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -80,6 +82,25 @@ def check_derived(cell: SimulatedCell) -> None:
     for what in DERIVED:
         found, wanted = what(state), what(anew)
         assert found == wanted, (what.__name__, *differences(found, wanted))
+
+
+def check_answers(cell: SimulatedCell) -> None:
+    """What a status says and what `sluice explain` says are one answer."""
+    tables = cell.state._tables.values()
+    state = State(cell.state.policies, deepcopy([entity for table in tables for entity in table]))
+    repeat_statuses_since(state, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shown, "WAITING_TOLD_MAX", len(state.workloads))
+        shown.show(state)
+    for told in state.take_decisions():
+        if not isinstance(told, ReportWorkload):
+            continue
+        answer = why(state, f"{Workload.kind}/{told.cluster}/{told.uid}")
+        reasons = {each.type: each.reason for each in told.conditions}
+        assert (told.position, told.eta_ms) == (answer.position, answer.eta_ms), (told, answer)
+        assert told.why in answer.sentence, (told, answer)
+        assert reasons["Granted"] == (answer.reason if told.why else "AsExpected"), (told, answer)
+        assert bool(told.why) is (answer.reason not in ("Admitted", "Ended")), (told, answer)
 
 
 def differences(found: Any, wanted: Any) -> list[object]:
@@ -175,6 +196,10 @@ def state_is_derived(content: Content) -> None:
     simulation_of(content, after_feed=check_derived).run()
 
 
+def statuses_and_explain_agree(content: Content) -> None:
+    simulation_of(content, after_feed=check_answers).run()
+
+
 def choices_are_the_references(content: Content) -> None:
     if content["policy"] != "drf":
         return
@@ -251,7 +276,7 @@ def statuses_leave_no_trace(content: Content) -> None:
     def talk(cell: SimulatedCell, events: list[Any]) -> list[Any]:
         cell.state.tells = True
         if rng.random() < 0.2:
-            tell_again_since(cell.state, 0)
+            repeat_statuses_since(cell.state, 0)
         decided = feed(cell, [*answers, *events])
         gone = [each for each in decided if isinstance(each, Report) and rng.random() < 0.2]
         answers[:] = [replace(outcome(each, 0), result="Gone", uid=each.uid) for each in gone]
@@ -430,6 +455,7 @@ def who_lost_pods_pushes_nobody(content: Content) -> None:
 PROPERTIES: Final[tuple[Callable[[Content], None], ...]] = (
     books_agree,
     state_is_derived,
+    statuses_and_explain_agree,
     choices_are_the_references,
     nobody_pending_fits,
     nothing_is_decided_without_news,

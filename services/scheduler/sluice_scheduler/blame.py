@@ -42,7 +42,7 @@ _CORE: Final = Path(__file__).parent / "core"
 _STEP: Final = str(_CORE / "step.py")
 _REPORTS: Final = str(_CORE / "reports")
 _SCHEDULE: Final = str(_CORE / "passes" / "schedule.py")
-#: What keys of accounts and claims begin with.
+#: Keys of accounts and claims begin with these.
 _KEYS: Final = (f"{Pod.kind}/", f"{Workload.kind}/", "group/", "replica/")
 _RULES: Final = (Queue, Pool, Node, Namespace, PriorityClass)
 
@@ -93,7 +93,7 @@ def _parameters(frame: FrameType) -> Iterator[object]:
 
 
 def accounts_in(state: State, frame: FrameType) -> list[str]:
-    """The accounts that a function was called with, what is smaller before that of which it is a part."""
+    """The accounts that a function was called with, a part before its whole."""
     found = [each for value in _parameters(frame) if (each := _account(state, value)) is not None]
     return [key for _, key in sorted(found, key=lambda each: each[0])]
 

@@ -168,7 +168,7 @@ class Owners:
         self._is_told = True
 
     async def revoked(self, _: set[TP]) -> None:
-        """Whatever is taken away: the group hands all partitions out anew each time."""
+        """The partitions that were taken away: the group hands all of them out anew each time."""
         tasks = [task for _, task in self._tasks.values()]
         for feed in self._feeds.values():
             feed.close()

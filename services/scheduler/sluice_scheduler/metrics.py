@@ -27,6 +27,12 @@ DIVERGENCES = Counter(f"{_PREFIX}_divergences_total", "Decisions published befor
 RECORDS = Counter(f"{_PREFIX}_records_total", "Records read from the input log", ["cell"])
 DECISIONS = Counter(f"{_PREFIX}_decisions_total", "Decisions committed", ["cell"])
 COMMITS = Counter(f"{_PREFIX}_commits_total", "Batches committed to the ledger", ["cell"])
+MISMATCHES = Counter(
+    f"{_PREFIX}_mismatches_total", "Times that books, lines or sums differed from what accounts say", ["cell"]
+)
+VALIDATE_SECONDS = Histogram(
+    f"{_PREFIX}_validate_seconds", "Time of one piece of validation", buckets=(1e-3, 1e-2, 1e-1, 1)
+)
 STEP_SECONDS = Histogram(
     f"{_PREFIX}_step_seconds", "Time of one step", buckets=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
 )
@@ -76,7 +82,7 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
 
 
 def _observe_reports(cell: str, changed: Mapping[str, Entity | None]) -> None:
-    """What queues show of themselves: counted once, when it is told."""
+    """The figures in queues' statuses: observed once, when the status is written."""
     told = _reported.setdefault(cell, set())
     for key, report in changed.items():
         if not key.startswith(_REPORT):

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from kafka.errors import KafkaError
 from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
-from sluice.events import Event, SetAsideEvent
+from sluice.events import Event, SetAsideEvent, TickEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
 from sluice.pace import Pace
@@ -48,6 +48,7 @@ from sluice_scheduler.ports import (
 from sluice_scheduler.published import DivergenceError
 from sluice_scheduler.quarantine import HopelessError, PoisonedError, Quarantine
 from sluice_scheduler.takeover import TakeOver
+from sluice_scheduler.validator import Validator
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,7 @@ class CellOwner:
             clock=self._clock,
         )
         self._quarantine = Quarantine()
+        self._validator: Validator | None = None
         #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
         #: for nobody delivers them a second time.
         self._delivered = 0
@@ -169,6 +171,7 @@ class CellOwner:
 
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over.run()
+        self._validator = Validator(self._cell, state, self._settings.validate_ticks)
         await self._look_ahead(meta.next_offset)
         self._problem, self._heard_s = "", self._clock.monotonic_s()
         metrics.TAKEOVERS.labels(self._cell, "ok").inc()
@@ -254,6 +257,8 @@ class CellOwner:
         started = time.perf_counter()
         decisions = self._quarantine.step(state, received.offset, event)
         metrics.STEP_SECONDS.observe(time.perf_counter() - started)
+        if isinstance(event, TickEvent) and self._validator is not None:
+            self._validator.tick()
         return [
             OutboxEntry(
                 seq=decision.seq,

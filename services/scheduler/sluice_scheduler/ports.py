@@ -63,7 +63,7 @@ class Feed(Protocol):
     """One partition's records, delivered in order."""
 
     async def take(self, most: int) -> list[Incoming]:
-        """Whatever has arrived; waits for the first."""
+        """All records that have arrived; waits for the first."""
         ...
 
 

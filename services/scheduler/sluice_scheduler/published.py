@@ -142,7 +142,7 @@ class Published:
 
 
 def _identify(received: Received, cell: str) -> tuple[int, Epoch, int]:
-    """A decision's seq, its owner's epoch and the cell's time; 0 for what is no decision of this cell."""
+    """A decision's seq, its owner's epoch and the cell's time; 0 for any other record."""
     with suppress(UnreadableRecordError, ValueError):
         decision = DECISIONS.decode(received.headers, received.value)
         if decision.cell == cell:

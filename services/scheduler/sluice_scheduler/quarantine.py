@@ -40,7 +40,7 @@ class HopelessError(Exception):
 
 
 class Quarantine:
-    """What is set aside just before which record of the log."""
+    """Things that are set aside, and the record of the log before which each of them is."""
 
     def __init__(self) -> None:
         self._before: dict[int, dict[int, SetAsideEvent]] = {}  # by offset, and by where it stands itself
@@ -55,7 +55,7 @@ class Quarantine:
         self._raised = {offset for offset in self._raised if offset >= below}
 
     def step(self, state: State, offset: int, event: Event) -> list[Decision]:
-        """What a record of the log comes to. PoisonedError if it raises, and the state is good for nothing then."""
+        """The decisions of a record. PoisonedError if it raises; then the state must not be used again."""
         if isinstance(event, SetAsideEvent):
             return []  # it counted just before the record that it names
         before = [each for _, each in sorted(self._before.get(offset, {}).items())]

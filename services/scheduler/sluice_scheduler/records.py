@@ -13,7 +13,7 @@ class KafkaLog:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._writer = LogWriter(settings)
-        #: By topic. Whoever reads one piece is likely to read the next.
+        #: By topic, because the reader of one piece is likely to read the next.
         self._readers: dict[str, LogReader] = {}
 
     async def topic_id(self) -> str:

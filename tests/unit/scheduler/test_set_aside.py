@@ -137,7 +137,7 @@ def test_what_raises_while_it_is_told_of_is_told_plainly(monkeypatch: pytest.Mon
     cell.application("odd", pod_set("workers", 2, 2))
     assert condition_of(cell, "queue/team") == ""
     before = cell.figures("team")
-    raise_about(monkeypatch, report, "_queue_fields", "team")
+    raise_about(monkeypatch, report, "queue_figures", "team")
     raise_about(monkeypatch, shown, "_report", "odd")
     cell.application("odd", pod_set("workers", 3, 3))
     cell.pods("a", "b", of="odd", pod_set="workers")

@@ -117,7 +117,7 @@ async def test_a_ledger_set_back_by_any_number_of_commits_decides_the_same_in_ot
         await until(lambda: cell.admitted == 25)
         await cell.settled()
     before, statuses = sequence(cell), len(told(cell, Status))
-    monkeypatch.setattr(report, "_news", lambda *_: "in other words")
+    monkeypatch.setattr(report, "_queue_in_words", lambda *_: "in other words")
     monkeypatch.setattr(shown, "WAITING_TOLD_MAX", rng.randint(0, 2))
     monkeypatch.setattr(takeover, "CORE_VERSION", takeover.CORE_VERSION + 1)
     monkeypatch.setattr(published, "PIECE", rng.choice([3, 50, published.PIECE]))

@@ -122,13 +122,12 @@ def bind_namespace(state: State, namespace: Namespace) -> None:
     wanted = _wanted_binding(state, namespace)
     if wanted not in (namespace.queue, namespace.labelling):
         decision = state.decide(
-            LabelNamespace,
-            cluster=namespace.cluster,
-            name=namespace.name,
-            uid=namespace.uid,
-            queue=wanted,
-            reason="Selected",
-            sentence=f"queue {wanted} selects namespace {namespace.name}",
+            LabelNamespace(
+                **state.about(namespace),
+                queue=wanted,
+                reason="Selected",
+                sentence=f"queue {wanted} selects namespace {namespace.name}",
+            )
         )
         namespace.labelling, namespace.labelling_seq = wanted, decision.seq
         state.namespaces.put(namespace)
@@ -150,15 +149,7 @@ def _notice(state: State, namespace: Namespace, reason: str, problem: str) -> No
     namespace.noticed = problem
     state.namespaces.put(namespace)
     if problem:
-        state.decide(
-            Notice,
-            cluster=namespace.cluster,
-            name=namespace.name,
-            uid=namespace.uid,
-            about="namespace",
-            reason=reason,
-            sentence=problem,
-        )
+        state.decide(Notice(**state.about(namespace), about="namespace", reason=reason, sentence=problem))
 
 
 def _wanted_binding(state: State, namespace: Namespace) -> str:
@@ -228,10 +219,8 @@ def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
         return
     queue, problem = queue_for(state, pod, namespace)
     if (queue, problem) != (pod.queue, pod.problem):
-        state.withdraw(pod)
-        pod.queue, pod.problem = queue, problem
-        state.pods.put(pod)
-        state.enter(pod)
+        with state.changing(pod):
+            pod.queue, pod.problem = queue, problem
 
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
@@ -245,7 +234,6 @@ def place_workload(state: State, workload: Workload, namespace: Namespace) -> No
     give_up_claim(state, workload.key)
     state.forest.leave(workload.key)
     workload.queue, workload.problem = queue, problem
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
     for key in members_of(state, workload):
         place_pod(state, state.pod(key), namespace)

@@ -27,8 +27,7 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
         workload.barred, workload.barred_ms = state.cell.grounds, state.now_ms
         for pod in unit.pods:
             workload.taken = {**workload.taken, pod.pod_set: workload.taken.get(pod.pod_set, 0) + 1}
-        state.workloads.put(workload)
-        state.touch(workload)
+        state.workload_changed(workload)
         if unit.is_whole:
             seq = suspend(state, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence)
             suspended = seq if workload.facts.suspendable else 0
@@ -67,12 +66,13 @@ def evict_pod(state: State, pod: Pod, deadline_ms: int, reason: str, sentence: s
     """Decide that a pod leaves, unless it does so by another decision."""
     with state.changing(pod):
         if not by:
-            decision = state.decide_about(
-                Evict,
-                pod,
-                queue=pod.queue,
-                deadline_ms=deadline_ms,
-                reason=reason,
-                sentence=sentence,
+            decision = state.decide(
+                Evict(
+                    **state.about(pod),
+                    queue=pod.queue,
+                    deadline_ms=deadline_ms,
+                    reason=reason,
+                    sentence=sentence,
+                )
             )
         pod.evicting = by or decision.seq

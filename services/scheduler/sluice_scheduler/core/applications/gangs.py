@@ -49,8 +49,7 @@ def _judge(state: State, app: Application, gang: Gang) -> None:
     if not gang.hard:
         if workload is not None:
             workload.minima = {name: min(least, running.get(name, 0)) for name, least in _minima(app).items()}
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
         return
     leaf = state.forest.leaves.get(_queue(state, app))
     if leaf is None:

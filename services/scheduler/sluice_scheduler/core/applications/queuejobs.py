@@ -62,8 +62,7 @@ def resume_jobs(state: State) -> None:
         if workload is not None:
             workload.job.resume_ms = 0
             workload.unclaimed_ms = state.now_ms  # before, no pod of it could come
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
 
 
 def _run(state: State, app: Application, workload: Workload, most: int) -> int:
@@ -88,7 +87,7 @@ def _run(state: State, app: Application, workload: Workload, most: int) -> int:
 
 
 def _may_make(book: PodSetBook, job: JobRecord) -> int:
-    """How many pods may be made now, whatever the job wants."""
+    """How many pods may be made now, however many the job wants."""
     ahead = max(AHEAD_MIN, min(AHEAD_MAX, len(book.holding) // 2))
     idle = len(book.waiting) + len(job.asked_for) - book.reserved
     makes = ahead - idle if idle <= ahead // 2 else 0
@@ -127,15 +126,18 @@ def _make(state: State, workload: Workload, index: int) -> None:
     job = workload.job
     attempt = job.attempts.get(str(index), 0)
     name = f"{workload.name}-{index}-{attempt}"
-    decision = state.decide_about(
-        CreatePod,
-        workload,
-        name=name,
-        job=workload.name,
-        queue=workload.queue,
-        index=index,
-        reason="Wanted",
-        sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
+    decision = state.decide(
+        CreatePod(
+            **state.stamp(workload.cluster),
+            namespace=workload.namespace,
+            name=name,
+            uid=workload.uid,
+            job=workload.name,
+            queue=workload.queue,
+            index=index,
+            reason="Wanted",
+            sentence=f"pod {index} of job {workload.name}, attempt {attempt + 1}",
+        )
     )
     job.attempts[str(index)] = attempt + 1
     job.asked_for = {**job.asked_for, name: (index, decision.seq)}
@@ -145,21 +147,20 @@ def _make(state: State, workload: Workload, index: int) -> None:
 
 
 def index_of(pod: Pod) -> int:
-    """Of a pod that Sluice has made; somebody else's may be called anything."""
+    """The index in the name of a pod that Sluice has made. Other pods may have any name: -1."""
     index = pod.name.rpartition("-")[0].rpartition("-")[2]
     return int(index) if index.isdecimal() else -1
 
 
 def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
-    """It is there now; it may be one that an earlier ledger made."""
+    """A pod of a job was seen. An earlier ledger may have made it."""
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
     job.refusal = ""
     if attempt.isdecimal():
         job.attempts[index] = max(job.attempts.get(index, 0), int(attempt) + 1)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
@@ -179,8 +180,7 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
                 f"was replaced {limits.restart_limit} times" if limits.restart_limit else "is not replaced"
             )
             _end(state, workload, "Failed", f"{failed}; it {again} (spec.restartLimit)")
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _count_done(job: JobRecord, index: int) -> None:
@@ -217,8 +217,7 @@ def on_create_pod(state: State, event: OutcomeEvent) -> None:
     elif job.resume_ms <= state.cell.time_ms:
         job.refusal = f"a pod of it could not be made: {event.message}"
         _count_failure(state, workload, limits, job.refusal)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"], why: str) -> None:
@@ -227,8 +226,7 @@ def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"
         return
     job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
     workload.facts = ended(workload, workload.facts)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
     for pod in list(state.kinship.pods_below(state, workload)):
         if (pod.holds or pod.phase == "Waiting") and not pod.evicting:
             evict_pod(state, pod, state.cell.time_ms, "JobEnded", f"job {workload.name} has ended: {why}")

@@ -8,7 +8,7 @@ round) or is held back although it was admitted.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
@@ -20,8 +20,15 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 
 
-def about(workload: Workload) -> dict[str, Any]:
-    """What every decision to release or suspend an application says of it."""
+class Release(TypedDict):
+    """What a decision to release or suspend an application says of how that is done."""
+
+    queue: str
+    application: str
+    suspendable: bool
+
+
+def release_of(workload: Workload) -> Release:
     return {
         "queue": workload.queue,
         "application": workload.facts.kind,
@@ -46,18 +53,23 @@ def put_back(state: State, workload: Workload) -> None:
 
 
 def _turned(state: State, workload: Workload) -> None:
-    """It is admitted, or no longer. Of one that was written by hand its status alone says so, and at once:
-    there is nothing to release or to hold back."""
+    """An application was admitted, or put back. One that was written by hand has nothing to release or to hold back,
+    so its status alone says which, and says it with this pass."""
     if workload.facts.kind == BY_HAND:
-        state.promptly[workload.key] = None
-    state.workloads.put(workload)
-    state.touch(workload)
+        state.status_at_once[workload.key] = None
+    state.workload_changed(workload)
 
 
 def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, sentence: str) -> int:
     """Decide that an application be held back; the decision's seq."""
-    decision = state.decide_about(
-        EvictWorkload, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence, **about(workload)
+    decision = state.decide(
+        EvictWorkload(
+            **state.about(workload),
+            **release_of(workload),
+            deadline_ms=deadline_ms,
+            reason=reason,
+            sentence=sentence,
+        )
     )
     workload.seq, workload.deadline_ms = decision.seq, deadline_ms
     state.releasing[decision.seq] = workload.key
@@ -66,19 +78,19 @@ def suspend(state: State, workload: Workload, *, deadline_ms: int, reason: str, 
     return decision.seq
 
 
-def heed(state: State) -> None:
-    """Bring the accounts of applications in step with what they show of themselves."""
-    unheeded, state.unheeded = state.unheeded, {}
-    for key in sorted(unheeded):
+def compare_with_objects(state: State) -> None:
+    """Bring the accounts of applications in step with what their objects show."""
+    uncompared, state.uncompared = state.uncompared, {}
+    for key in sorted(uncompared):
         workload = state.workloads.get(key)
         if state.is_aside(key):
             continue
         if workload is None or workload.facts.finished or controlled(state, workload):
             continue
         if not state.is_live(workload.cluster) or workload.retry_ms:
-            state.unheeded[key] = None
+            state.uncompared[key] = None
         elif shows_the_present(workload):
-            _heed(state, workload)
+            _compare(state, workload)
     state.settle_applications()
 
 
@@ -88,7 +100,7 @@ def shows_the_present(workload: Workload) -> bool:
     return (int(carried) if carried.isdecimal() else 0) >= workload.seq
 
 
-def _heed(state: State, workload: Workload) -> None:
+def _compare(state: State, workload: Workload) -> None:
     facts = workload.facts
     if not workload.admitted and (facts.released or _may_run(workload)):
         holding = holding_of(state, workload)
@@ -118,7 +130,7 @@ def _may_run(workload: Workload) -> bool:
 
 
 def _pools_found(state: State, workload: Workload) -> dict[str, str]:
-    """Where the minima of an application are held that was found running: where its pods are, or may go."""
+    """An application was found running: its minima are held where its pods are, or else where they may go."""
     pools = {}
     holding = holding_of(state, workload)
     for pod_set in workload.facts.pod_sets:

@@ -67,10 +67,9 @@ def measure_anew(state: State) -> None:
 
 
 def somebody_came(state: State, workload: Workload) -> None:
-    """A pod of it is there, or may only come from now on: the deadline begins anew."""
+    """The deadline begins anew, because a pod came, or because none could come before now."""
     workload.unclaimed_ms = state.now_ms
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _measure(state: State, app: Application, workload: Workload) -> None:
@@ -80,8 +79,7 @@ def _measure(state: State, app: Application, workload: Workload) -> None:
         state.workloads.put(workload)
     if workload.no_show and _is_back(app, workload):
         workload.no_show, workload.no_shows = "", 0
-        state.workloads.put(workload)
-        state.touch(workload)
+        state.workload_changed(workload)
         if not workload.admitted and workload.retry_ms:
             pause(state, workload, state.now_ms)
     if reserved and _deadline_ms(state, workload):
@@ -130,8 +128,7 @@ def _give_up(state: State, app: Application, workload: Workload) -> None:
         workload.no_show = _sentence(workload, f"no pod for {some} of", deadline_ms)
         workload.granted = {n: min(g, len(app.book(n).holding)) for n, g in workload.granted.items()}
         workload.kept = {}
-        state.workloads.put(workload)
-        state.touch(workload)
+        state.workload_changed(workload)
         return
     workload.no_show = _sentence(workload, "no pod of", deadline_ms)
     workload.no_shows += 1
@@ -142,7 +139,7 @@ def _give_up(state: State, app: Application, workload: Workload) -> None:
 
 
 def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:
-    """Who did not come, and who may not have done his part."""
+    """Says which pods did not come, and whom to ask about it."""
     kind = workload.facts.kind
     came = f"{who} {kind} {workload.name} came within {_span(deadline_ms)}"
     released = workload.facts.released and shows_the_present(workload)

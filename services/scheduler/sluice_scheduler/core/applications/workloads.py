@@ -86,18 +86,16 @@ def workload_vanished(state: State, workload: Workload) -> None:
 
 
 def _leave_behind(state: State, workload: Workload) -> None:
-    """What waits for an application that is gone goes too, as soon as whoever collects it comes to it: until
-    then it is let into nobody's place."""
+    """The garbage collector will delete the pods of an application that is gone. Those that still wait pause until
+    then, so that they take nobody's place."""
     for pod in list(state.kinship.pods_below(state, workload)):
         if pod.phase == "Waiting":
-            state.withdraw(pod)
-            pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
-            state.pods.put(pod)
-            state.enter(pod)
+            with state.changing(pod):
+                pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS
 
 
 def _regroup_below(state: State, workload: Workload) -> None:
-    """Those that it controls have an account of their own while it has none, and the other way round."""
+    """An application that another one controls is charged by itself only while the other has no account."""
     for below in state.kinship.workloads_below(state, workload):
         state.touch(below)
     regroup(state, state.kinship.pods_below(state, workload))
@@ -122,8 +120,7 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
     elif _in_client_mode(workload) and not after.evicting and not after.facts.deleting:
         workload.failed_ms = state.cell.time_ms
         state.failing[workload.key] = None
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def _in_client_mode(workload: Workload) -> bool:
@@ -135,7 +132,7 @@ def _in_client_mode(workload: Workload) -> bool:
 
 
 def priority_of(state: State, workload: Workload) -> int:
-    """That of its class, or of the cluster's default where it could name one and does not; else 0.
+    """The value of its class, or of the cluster's default class if it could name a class and names none; else 0.
 
     A number in an application was written by whoever made it, and who may use which class is the API server's
     to say. Of a pod that server wrote the number itself, and refuses any other: Spark's without an operator
@@ -143,7 +140,7 @@ def priority_of(state: State, workload: Workload) -> int:
     """
     classes = [each for each in state.priority_classes if _ranks(each, workload)]
     own = workload.facts.priority if workload.facts.kind == WITHOUT_OPERATOR else 0
-    # Of several defaults the API server takes the lowest for pods, too.
+    # If several classes are the default, the API server takes the lowest for pods, too.
     return min((each.value for each in classes), default=own)
 
 
@@ -178,8 +175,7 @@ def _rank_anew(state: State) -> None:
         priority = priority_of(state, workload)
         if priority != workload.priority:
             workload.priority = priority
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
 
 
 # ---- Spark without an operator: its pods are all there is of it
@@ -271,13 +267,16 @@ def forget_spark_pod(state: State, pod: Pod) -> None:
 def _forget_shown(state: State, workload: Workload) -> None:
     """Nothing owns the DynamicWorkload of an application without an object, so nobody else deletes it. Whether
     it was made does not matter here: no decision may depend on what people were shown."""
-    state.decide_about(
-        Delete,
-        workload,
-        name=workload.shown_name,
-        about="dynamicworkload",
-        reason="ApplicationGone",
-        sentence=f"no pod of {workload.title} is left",
+    state.decide(
+        Delete(
+            **state.stamp(workload.cluster),
+            namespace=workload.namespace,
+            name=workload.shown_name,
+            uid=workload.uid,
+            about="dynamicworkload",
+            reason="ApplicationGone",
+            sentence=f"no pod of {workload.title} is left",
+        )
     )
 
 
@@ -294,8 +293,7 @@ def end_silent(state: State) -> None:
 
 def _end(state: State, workload: Workload) -> None:
     workload.facts = replace(workload.facts, finished=True)
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 # ---- pods that nobody is left to use
@@ -303,11 +301,13 @@ def _end(state: State, workload: Workload) -> None:
 
 def clean_up(state: State) -> None:
     """Delete gated executors whose driver has ended: as long as its pod is kept, nobody else does."""
-    for key in sorted(state.due):
-        workload = state.due[key].workload
+    for key in sorted(state.may_open):
+        workload = state.may_open[key].workload
         if workload is None or workload.facts.kind not in _SPARK or not state.is_live(workload.cluster):
             continue
-        for pod in [state.pod(key) for book in state.due[key].books.values() for key in sorted(book.waiting)]:
+        for pod in [
+            state.pod(key) for book in state.may_open[key].books.values() for key in sorted(book.waiting)
+        ]:
             if _is_orphaned(state, workload, pod):
                 _delete(state, pod)
 
@@ -320,14 +320,13 @@ def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
 
 
 def _delete(state: State, pod: Pod) -> None:
-    state.withdraw(pod)
-    decision = state.decide_about(
-        Delete,
-        pod,
-        about="pod",
-        reason="DriverEnded",
-        sentence="its driver has ended, and nobody is left to use it",
-    )
-    pod.evicting = decision.seq
-    state.pods.put(pod)
-    state.enter(pod)
+    with state.changing(pod):
+        decision = state.decide(
+            Delete(
+                **state.about(pod),
+                about="pod",
+                reason="DriverEnded",
+                sentence="its driver has ended, and nobody is left to use it",
+            )
+        )
+        pod.evicting = decision.seq

@@ -1,4 +1,4 @@
-"""Sums of amounts, by whatever they are counted by."""
+"""Sums of amounts by key."""
 
 from __future__ import annotations
 

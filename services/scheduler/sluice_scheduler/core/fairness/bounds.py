@@ -59,7 +59,7 @@ def _passed_on(name: str, resource: str, amount: int) -> str:
 
 
 def summed(bounds: Iterable[Bound], kind_of: KindOf) -> dict[Kind, int]:
-    """Guarantees by kind: what is written of several pools adds up, and may be used in any supply of theirs."""
+    """Guarantees by kind. Guarantees in several pools add up, and may be used in each of their supplies."""
     sums: dict[Kind, int] = {}
     for bound in bounds:
         for kind in {kind_of(dim) for dim in bound.dims}:
@@ -68,7 +68,7 @@ def summed(bounds: Iterable[Bound], kind_of: KindOf) -> dict[Kind, int]:
 
 
 def tightest(bounds: Iterable[Bound], dims: Mapping[Kind, set[Dim]], kind_of: KindOf) -> dict[Kind, int]:
-    """Limits by kind: of what is written of all its pools together the least, or what its pools add up to."""
+    """Limits by kind: the lowest limit on all pools of the kind together, or the sum of the limits on each of them."""
     found: dict[Kind, int] = {}
     in_pools: dict[Kind, dict[Dim, int]] = {}
     for bound in bounds:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, part_of_kind, slack
@@ -26,7 +27,6 @@ DESERVED: Final = 1
 BEYOND: Final = 2
 #: Class, what the policy says, who was there first. The lowest is served next. Heaps compare little else.
 Turn: TypeAlias = tuple[int, Any, tuple[int, str], "Branch"]
-_STALE_MAX: Final = 64
 
 
 class Branch:
@@ -42,6 +42,7 @@ class Branch:
         "guarantees",
         "head",
         "held",
+        "held_back",
         "is_implicit",
         "is_leaf",
         "leaving",
@@ -57,7 +58,6 @@ class Branch:
         "rooms",
         "rooms_of",
         "share",
-        "stuck",
         "turn",
         "turns",
         "usage",
@@ -78,7 +78,9 @@ class Branch:
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
         self.past_share = 0  # of decayed usage, for policies that look back
-        self.stuck: dict[object, list[Stuck]] = {}  # of a leaf: shapes that no limit on its path lets in
+        self.held_back: dict[
+            object, list[HeldBack]
+        ] = {}  # of a leaf: by shape, where a limit on its path keeps it out
         self.bounded: list[Branch] = []  # of the path below the root, those with rooms
 
         self.share = 0
@@ -166,7 +168,7 @@ class Branch:
         return (at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, claim))
 
     def least_rank(self, at: int) -> tuple[int, Any]:
-        """No claim of it that may fit stands before this, whatever its head is."""
+        """The lowest rank that any of its claims may have, if it fits."""
         assert self.parent is not None
         assert self.head is not None
         policy = self.parent.policy
@@ -201,10 +203,9 @@ class Branch:
             heapq.heapreplace(turns, turn)
         else:
             heapq.heappush(turns, turn)
-            if len(turns) > 2 * len(parent.children) + _STALE_MAX:
+            if len(turns) > most_entries(len(parent.children)):
                 self.turn = turn
-                parent.turns = [entry for entry in turns if entry[3].turn is entry]
-                heapq.heapify(parent.turns)
+                parent.turns = heap_of(entry for entry in turns if entry[3].turn is entry)
         self.turn = turn
 
     def first(self) -> Branch | None:
@@ -241,7 +242,7 @@ class Branch:
         return sum(self.usage.get(dim, 0) for dim in bound.dims)
 
 
-class Stuck:
+class HeldBack:
     """A leaf's claims of one shape that a limit keeps out of one spot."""
 
     __slots__ = ("leaf", "serial", "shape", "watching")

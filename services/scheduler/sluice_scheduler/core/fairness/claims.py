@@ -76,7 +76,7 @@ class Spot:
 
 
 def group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
-    """As which demand something counts that is held: of several supplies the first by name stands for all."""
+    """The demand that a held cost counts as. If it spans several supplies, the first by name stands for all."""
     if not kinds:
         return ((), ()), ()
     ordered = sorted(kinds)

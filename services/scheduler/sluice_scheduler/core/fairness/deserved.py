@@ -185,7 +185,7 @@ class Deserving:
 
 
 def _fit_floors(siblings: list[Sibling], given: Amounts) -> None:
-    """Where more is guaranteed than there is, every guarantee of it shrinks alike."""
+    """If more of a kind is guaranteed than there is, every guarantee of it shrinks by the same factor."""
     floors: Amounts = {}
     for sibling in siblings:
         add_times(floors, sibling.use)

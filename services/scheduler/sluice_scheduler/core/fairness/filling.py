@@ -93,7 +93,7 @@ class Sibling:
         at = 0.0
         while at < length * _WHOLE:
             level = max(base + rise * at for base, rise in lines)
-            # Where lines meet the steepest goes on; they meet but for a rounding.
+            # Where lines meet, up to a rounding, the steepest goes on.
             slope = max(rise for base, rise in lines if base + rise * at >= level * _WHOLE - _NOTHING**2)
             until = length
             for base, rise in lines:

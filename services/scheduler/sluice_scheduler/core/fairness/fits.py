@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice_scheduler.core.fairness.branch import Branch, Stuck
+from sluice_scheduler.core.fairness.branch import Branch, HeldBack
 from sluice_scheduler.core.fairness.claims import (
     Shape,
     Spot,
@@ -48,7 +48,7 @@ class Fits(Shapes):
         return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
 
     def _roomiest(self, spots: list[Spot]) -> Spot | None:
-        """Where most is left beside what must go there; of equals the first by name."""
+        """The spot whose pools have most left beside what must go there; the first by name if several are equal."""
         return max(spots, key=self._ease, default=None)
 
     def _ease(self, spot: Spot) -> int:
@@ -77,22 +77,22 @@ class Fits(Shapes):
         shape.sleepers[leaf] = None
         if not shape.placeable:
             return
-        if shape.scattered:  # rare: whatever grows may be what it needs
+        if shape.scattered:  # rare, so any growth of the smallest room wakes it
             dim = self._smallest_scattered(shape)
             room = self._root_room(dim)
-            self._stick(leaf, shape, [(room, room.left + 1)])
+            self._hold_back(leaf, shape, [(room, room.left + 1)])
             return
         awake = [spot for spot in shape.spots if not spot.asleep]
         limits = [limit for spot in awake if (limit := self._first_limit(leaf, spot.cost)) is not None]
-        self._stick(leaf, shape, limits)
+        self._hold_back(leaf, shape, limits)
 
-    def _stick(self, leaf: Branch, shape: Shape, limits: list[tuple[Room, int]]) -> None:
-        """Of each spot that is open but for a limit one room is watched: any of them may be the first to grow."""
+    def _hold_back(self, leaf: Branch, shape: Shape, limits: list[tuple[Room, int]]) -> None:
+        """For each spot that only a limit closes, watch one room: each of them may be the first to grow."""
         if limits:
-            known = leaf.stuck.setdefault(shape, [])
-            known += [Stuck(leaf, shape) for _ in limits[len(known) :]]
-            for stuck, (room, need) in zip(known, limits, strict=False):
-                room.watch(stuck, need)
+            known = leaf.held_back.setdefault(shape, [])
+            known += [HeldBack(leaf, shape) for _ in limits[len(known) :]]
+            for watcher, (room, need) in zip(known, limits, strict=False):
+                room.watch(watcher, need)
 
     def _wake(self, watcher: Watcher) -> None:
         if isinstance(watcher, Spot):
@@ -103,7 +103,7 @@ class Fits(Shapes):
                 leaf.line.unpark(shape)
                 self._dirty[leaf] = None
             shape.sleepers = {}
-        elif isinstance(watcher, Stuck):
+        elif isinstance(watcher, HeldBack):
             watcher.shape.sleepers.pop(watcher.leaf, None)
             watcher.leaf.line.unpark(watcher.shape)
             self._dirty[watcher.leaf] = None

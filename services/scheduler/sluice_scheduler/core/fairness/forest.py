@@ -1,4 +1,4 @@
-"""All branches: what is held of what, and whose turn it is.
+"""All branches: how much each holds, and whose turn it is.
 
 Simple semantics: before every choice, find of each queue's line the claim that is served next (the first that
 fits, or nothing behind the first in a strict line), and take from the root down the child that its parent's
@@ -150,7 +150,7 @@ class Forest(Fits):
         return None if found is None else (found.leaf, found.claim, found.spot)
 
     def _best(self, branch: Branch) -> Served | None:
-        """Of a branch's children the one that comes first with a claim that fits.
+        """The child of a branch that comes first with a claim that fits.
 
         Children stand by what they could have at best, so each is looked at until nobody else could come before
         the best that was found.
@@ -221,7 +221,7 @@ class Forest(Fits):
         leaf.take_turn(BEYOND if head is None else self._least_class(leaf, head))
 
     def _least_class(self, leaf: Branch, head: Claim) -> int:
-        """The best class that any of a leaf's claims may have; whoever comes up is looked at again."""
+        """The best class that any of a leaf's claims may have. A leaf that comes up too early is looked at again."""
         at = self._class_of_shape(leaf, head.shape)
         best = COVERED if leaf.guarantees else DESERVED
         if at == best or leaf.line.is_uniform or leaf.parent is None:
@@ -358,10 +358,10 @@ class Forest(Fits):
             self._set_bounds(branch, dims_of)
         for leaf in self.leaves.values():
             leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
-            for stuck in [each for row in leaf.stuck.values() for each in row]:
-                stop_watching(stuck)
-                self._wake(stuck)
-            leaf.stuck, leaf.turn = {}, None
+            for watcher in [each for row in leaf.held_back.values() for each in row]:
+                stop_watching(watcher)
+                self._wake(watcher)
+            leaf.held_back, leaf.turn = {}, None
             self._dirty[leaf] = None
 
 

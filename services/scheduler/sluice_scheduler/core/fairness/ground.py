@@ -1,4 +1,4 @@
-"""What all branches hold, under which bounds, and what is left."""
+"""How much all branches hold, under which bounds, and how much is left."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Ground:
         self._by_selector: dict[Selected, dict[Shape, None]] = {}
         self._numbers = 0
         self.claims: dict[str, Claim] = {}
-        #: By dim, what waits for it and how much of that may go nowhere else, in parts of the places it has.
+        #: By dim, how much waiting claims ask for. A claim that could go to n places counts 1/n at each.
         self.pressure: dict[Dim, int] = {}
         self._kept: tuple[str, Cost, bool] | None = None
-        #: Rises with whatever may let a search for victims end otherwise than the last one.
+        #: Rises with each change that may let a search for victims end otherwise than the last one.
         self.version = 0
         self._awake: dict[Shape, None] = {}
         self._dirty: dict[Branch, None] = {}
@@ -158,7 +158,7 @@ class Ground:
         self.deserving.asks_anew(leaf)
 
     def _root_room(self, dim: Dim) -> Room:
-        """What nobody has any of is a bound too: of nothing."""
+        """The root's room for a dim. Where there is no capacity, the bound is zero."""
         rooms = self.root.rooms_of.get(dim)
         if rooms is None:
             bound = Bound((dim,), self.capacity.get(dim, 0), f"pool {dim[1]}'s {dim[2]}")

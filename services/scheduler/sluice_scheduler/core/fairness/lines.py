@@ -7,13 +7,12 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Claim, Place, Shape
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 
 _by_place = attrgetter("place")
-#: Entries that count no longer are swept out once they are more than the others and than this.
-_STALE_MAX: Final = 64
 #: A shape by the place of its first claim, or of one that was its first before.
 _Entry: TypeAlias = tuple[Place, int, Shape]
 
@@ -34,7 +33,7 @@ class Line:
         self._size = 0
         self._all: list[_Entry] = []
         self._ready: list[_Entry] = []
-        #: Shapes that do not fit; whoever finds that one may fit again unparks it.
+        #: Shapes that do not fit. When one may fit again, `unpark` is called.
         self.parked: dict[Shape, None] = {}
         #: Claims that say when they end, in order of place.
         self.brief: list[Claim] = []
@@ -117,6 +116,10 @@ class Line:
         firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
         return heapq.nsmallest(most, firsts, key=_by_place) if len(firsts) > 1 else firsts
 
+    def counts(self) -> dict[Shape, int]:
+        """How many claims of each shape wait."""
+        return {shape: sum(1 for _ in self.row(shape)) for shape in list(self._rows)}
+
     def row(self, shape: Shape) -> Iterator[Claim]:
         """The claims of one shape, by place."""
         return (claim for claim in self._rows.get(shape, ()) if claim.line)
@@ -133,18 +136,16 @@ class Line:
         self._sweep()
 
     def _sweep(self) -> None:
-        most = 2 * len(self._rows) + _STALE_MAX
+        most = most_entries(len(self._rows))
         if len(self._ready) > most:
-            self._ready = self._entries(parked=False)
+            self._ready = heap_of(self._entries(parked=False))
         if len(self._all) > most:
-            self._all = self._entries(parked=True)
+            self._all = heap_of(self._entries(parked=True))
 
     def _entries(self, *, parked: bool) -> list[_Entry]:
-        """A heap anew: each shape once."""
+        """Each shape once."""
         firsts = (self.first_of(shape) for shape in list(self._rows) if parked or shape not in self.parked)
-        entries = [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
-        heapq.heapify(entries)
-        return entries
+        return [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
 
     def first_of(self, shape: Shape) -> Claim | None:
         row = self._rows.get(shape)

@@ -135,7 +135,7 @@ class Places:
     def pools_holding(
         self, cluster: str, selector: tuple[tuple[str, str], ...], requests: tuple[tuple[str, int], ...]
     ) -> list[str]:
-        """Of those, the pools in which one node is large enough for such a pod."""
+        """The pools that a pod may go to and in which one node is large enough for it."""
         by_pool = self._sizes_for((cluster, selector))
         return sorted(
             pool for pool, sizes in by_pool.items() if any(_holds(size, requests) for size in sizes)

@@ -1,4 +1,4 @@
-"""What is left under a bound, and who is to be told when more is left.
+"""How much is left under a bound, and who is told when more is left.
 
 A queue's limits and the pools' capacities are the same thing: the capacities are the limits of the root. Who
 does not fit watches *one* room that is too small for it, and is told when that room has become large enough;
@@ -8,15 +8,13 @@ then it looks again, and watches the next. So a change costs what it wakes, and 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Cost, Dim
+from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.branch import Branch
-
-#: Entries that count no longer are swept out once they are more than the others and than this.
-_STALE_MAX: Final = 64
 
 
 class Bound(NamedTuple):
@@ -41,6 +39,10 @@ class Watcher(Protocol):
     watching: Room | None
 
 
+#: From how much on a watcher is to be woken; the serial that it had when it began to watch.
+_Entry: TypeAlias = tuple[int, int, int, Watcher]
+
+
 class Room:
     __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "left")
 
@@ -48,7 +50,7 @@ class Room:
         self.branch = branch
         self.bound = bound
         self.kept = 0  # for the claim whose turn it has been for long
-        self._watchers: list[tuple[int, int, int, Watcher]] = []
+        self._watchers: list[_Entry] = []
         self._live = 0
         self.left = self.measure()
 
@@ -68,7 +70,7 @@ class Room:
         return self.branch.used(self.bound) > self.bound.amount
 
     def unheld(self) -> int:
-        """What nobody holds now, whatever is promised or kept."""
+        """How much nobody holds now; what is promised or kept counts as free."""
         usage, leaving = self.branch.usage, self.branch.leaving
         held = sum(usage.get(dim, 0) + leaving.get(dim, 0) for dim in self.bound.dims)
         return self.bound.amount - held
@@ -83,12 +85,11 @@ class Room:
     def forget(self) -> None:
         """One of its watchers watches it no longer."""
         self._live -= 1
-        if len(self._watchers) > 2 * self._live + _STALE_MAX:
-            self._watchers = [entry for entry in self._watchers if _counts(entry)]
-            heapq.heapify(self._watchers)
+        if len(self._watchers) > most_entries(self._live):
+            self._watchers = heap_of(entry for entry in self._watchers if _counts(entry))
 
     def woken(self) -> list[Watcher]:
-        """Those for whom enough is left now; they watch nothing any more."""
+        """The watchers for whom enough is left now. They stop watching."""
         found: list[Watcher] = []
         while self._watchers and self._watchers[0][0] <= self.left:
             entry = heapq.heappop(self._watchers)
@@ -100,7 +101,7 @@ class Room:
         return found
 
 
-def _counts(entry: tuple[int, int, int, Watcher]) -> bool:
+def _counts(entry: _Entry) -> bool:
     return entry[3].watching is not None and entry[3].serial == entry[2]
 
 

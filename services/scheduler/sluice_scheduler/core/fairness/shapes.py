@@ -54,7 +54,7 @@ class Shapes(Ground):
         return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
 
     def _kinds_asked(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
-        """As part of its queues' demand: its amounts, and the supplies that it may use, the largest first."""
+        """The demand that a claim of this shape counts as: the supplies that it may use, the largest first; amounts."""
         sums: dict[str, int] = {}
         for part in shape.parts:
             for resource, amount in part.requests:
@@ -102,7 +102,7 @@ class Shapes(Ground):
         self._dirty[leaf] = None
 
     def _press(self, shape: Shape, count: int) -> None:
-        """Where there is no choice nobody needs to know how many wait."""
+        """Count a claim at each place that it may go to. With one pool there is no choice, and so nothing to count."""
         choices = len(shape.spots)
         if len(self._places.pools) < 2:
             return
@@ -115,8 +115,8 @@ class Shapes(Ground):
         """A leaf has no claims of a shape any more."""
         del shape.lines[leaf]
         shape.sleepers.pop(leaf, None)
-        for stuck in leaf.stuck.pop(shape, ()):
-            stop_watching(stuck)
+        for watcher in leaf.held_back.pop(shape, ()):
+            stop_watching(watcher)
 
     def _forget_shape(self, shape: Shape) -> None:
         for spot in shape.spots:
@@ -131,7 +131,7 @@ class Shapes(Ground):
                 self._places.forget_selector(selected)
 
     def _place_anew(self, shape: Shape) -> None:
-        """Its nodes have changed: where it may go, and so what it asks for as part of its queues' demand."""
+        """Nodes have changed, so this shape may go elsewhere, and counts as other demand."""
         self._ask(shape, -1)
         self._place(shape)
         self._ask(shape, 1)

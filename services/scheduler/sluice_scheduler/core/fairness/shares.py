@@ -20,7 +20,7 @@ FRACTION_BITS: Final = 16
 
 
 def part_of_kind(amount: int, whole: int, weight: int = 1) -> int:
-    """A part of one kind, by weight. What is held of a kind that has no capacity counts as all of it."""
+    """A part of one kind, by weight. If the kind has no capacity, any amount of it counts as all of it."""
     if amount <= 0:
         return 0
     return (amount << _SHARE_BITS) // (whole * weight) if whole > 0 else SHARE_ONE // weight

@@ -26,7 +26,7 @@ RECORDS_MAX: Final = 20
 
 
 def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
-    """All that is set aside just before one record. What is so already is stuck from now on."""
+    """Set aside all that is to be just before one record. What is set aside for the second time is stuck."""
     if not state.begun:
         return  # there is nothing yet
     for event in events:
@@ -45,7 +45,7 @@ def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
         pod = state.pods.get(event.what)
         if pod is not None and not state.is_stuck(event.what) and state.is_live(pod.cluster):
             sentence = set_aside_because(state, event.what)
-            state.decide_about(Notice, pod, about="pod", reason="SetAside", sentence=sentence)
+            state.decide(Notice(**state.about(pod), about="pod", reason="SetAside", sentence=sentence))
 
 
 def _put_aside(state: State, event: SetAsideEvent) -> None:
@@ -67,7 +67,7 @@ def _put_aside(state: State, event: SetAsideEvent) -> None:
 
 
 def _name_of(state: State, what: str) -> str:
-    """As people know it; empty if it is not known."""
+    """The name under which people know it; empty if there is none."""
     key = what.removeprefix(STATUS)
     kind, _, place = key.partition("/")
     if kind == "group":
@@ -90,7 +90,7 @@ def _forget_old_records(state: State) -> None:
 
 
 def is_passed_over(state: State, key: str, event: ObjectEvent) -> bool:
-    """Of what is set aside only its end counts, because others wait for what it holds."""
+    """Something that is set aside is passed over, except for its end, because others wait for what it holds."""
     if not state.is_aside(key):
         return False
     ends = event.change == "DELETED" or (isinstance(event, PodEvent) and event.pod.finished)
@@ -98,7 +98,7 @@ def is_passed_over(state: State, key: str, event: ObjectEvent) -> bool:
 
 
 def forget_aside(state: State, key: str) -> None:
-    """What is gone is set aside no longer; neither is an application of which nothing is left."""
+    """An object that is gone is set aside no longer, and neither is an application that has no pods left."""
     if not len(state.asides):
         return
     gone = {key, STATUS + key}

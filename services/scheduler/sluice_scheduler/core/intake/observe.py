@@ -1,4 +1,4 @@
-"""Object events → entities. News is taken in order of resourceVersion, whatever order it arrives in."""
+"""Object events → entities. News counts in order of resourceVersion, in whichever order it arrives."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def on_object(state: State, event: ObjectEvent) -> None:
 
 
 def on_sync_end(state: State, event: SyncEvent) -> None:
-    """What the list did not show, and is not newer than it, went while nobody watched."""
+    """An object that the list did not show, and that is not newer than the list, went while nobody watched."""
     of, _, _ = event.kind.partition("/")
     kind = KINDS.get(of)
     if kind is None:
@@ -151,14 +151,11 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
         after.queue, after.problem = queue_for(state, after, namespace)
     if pod is not None and _standing(pod) == _standing(after):
         # Most news changes nothing in the books: a condition, a start time, our own patch coming back.
-        state.replace_pod(pod, after)
+        state.replace_alike(pod, after)
         return
-    if pod is not None:
-        state.withdraw(pod)
-        if pod.holds and not after.holds and not pod.evicting:
-            _drained(state, pod)
-    state.pods.put(after)
-    state.enter(after)
+    state.replace_pod(pod, after)
+    if pod is not None and pod.holds and not after.holds and not pod.evicting:
+        _drained(state, pod)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
         count_end(state, pod, after)
     if pod is None:
@@ -166,7 +163,7 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
 
 
 def _find_family(state: State, before: Pod | None, after: Pod) -> None:
-    """Whose the pod is."""
+    """Find the application that a pod belongs to."""
     facts = after.facts
     if before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload):
         if before is not None:
@@ -178,7 +175,7 @@ def _find_family(state: State, before: Pod | None, after: Pod) -> None:
 
 
 def _welcome(state: State, pod: Pod) -> None:
-    """It may lead others to an application, or be awaited by its job."""
+    """A new pod may lead others to an application, and its job may wait for it."""
     regroup(state, state.kinship.pods_below(state, pod))
     workload = workload_of(state, pod.key) if pod.application else None
     if workload is None:
@@ -192,8 +189,7 @@ def _welcome(state: State, pod: Pod) -> None:
 def pod_vanished(state: State, pod: Pod) -> None:
     if pod.holds and not pod.evicting:
         _drained(state, pod)
-    state.withdraw(pod)
-    state.pods.drop(pod.key)
+    state.remove_pod(pod)
     state.kinship.remove(pod)
     regroup(state, state.kinship.pods_below(state, pod))
     forget_spark_pod(state, pod)
@@ -209,7 +205,7 @@ def _drained(state: State, pod: Pod) -> None:
 
 
 def _standing(pod: Pod) -> tuple[object, ...]:
-    """What of an account the books and lines go by."""
+    """The fields of an account that books and lines go by."""
     facts = pod.facts
     waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
     return (
@@ -227,7 +223,7 @@ def _standing(pod: Pod) -> tuple[object, ...]:
 
 
 def _phase_shown(pod: Pod) -> PodPhase:
-    """What a pod shows of itself. An assumed pod may still look as if nothing had been decided."""
+    """The phase that a pod's object shows. An assumed pod may still look as if nothing had been decided."""
     if pod.facts.finished:
         return "Withdrawn"
     if not pod.facts.gated:
@@ -377,7 +373,7 @@ def _offered(node: Node | None) -> Resources:
 
 
 def _capacity_changed(state: State, before: Resources, after: Resources) -> None:
-    """Who lost pods may push others out again where there is more than before, not where there is less."""
+    """Workloads that lost pods may push others out again if there is more than before, and not if there is less."""
     if any(amount > before.get(resource, 0) for resource, amount in after.items()):
         state.new_grounds()
     state.capacity_changed()

@@ -24,12 +24,12 @@ from sluice_scheduler.core.applications.queuejobs import on_create_pod
 from sluice_scheduler.core.applications.release import put_back
 from sluice_scheduler.core.intake.recovery import on_fence_outcome
 from sluice_scheduler.core.state.offers import pause
+from sluice_scheduler.core.state.repeated import repeat_status
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.told import tell_again
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import JOB_REPORT, Cluster, Pool, Queue, Report
 
-#: What could not be written is not tried again before: an admission is offered, an eviction thought of.
+#: After a write that failed, a pod is neither offered for admission nor chosen as a victim for so long.
 PAUSE_MS: Final = {"Conflict": 1_000, "Superseded": 1_000, "Failed": 5_000, "Rejected": 30_000}
 
 _REPORTS: Final = (ReportQueue.type, ReportPool.type, ReportWorkload.type, ReportJob.type)
@@ -62,14 +62,12 @@ def _on_admit(state: State, event: OutcomeEvent) -> None:
         return  # confirmed or gone meanwhile, or answered before
     if event.result in ("Applied", "AlreadyApplied"):
         return  # the pod's own event confirms it
-    state.withdraw(pod)
-    if event.result == "Gone":
-        pod.phase = "Withdrawn"  # its deletion is on its way
-    else:
-        pod.phase, pod.pool, pod.seq = "Waiting", "", 0
-        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
-    state.pods.put(pod)
-    state.enter(pod)
+    with state.changing(pod):
+        if event.result == "Gone":
+            pod.phase = "Withdrawn"  # its deletion is on its way
+        else:
+            pod.phase, pod.pool, pod.seq = "Waiting", "", 0
+            pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
 
 
 def _on_evict(state: State, event: OutcomeEvent) -> None:
@@ -77,11 +75,9 @@ def _on_evict(state: State, event: OutcomeEvent) -> None:
     line again."""
     for key in sorted(state.evicting.get(event.seq, ())):
         pod = state.pod(key)
-        state.withdraw(pod)
-        pod.evicting = 0
-        pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
-        state.pods.put(pod)
-        state.enter(pod)
+        with state.changing(pod):
+            pod.evicting = 0
+            pod.retry_ms = state.cell.time_ms + PAUSE_MS[event.result]
 
 
 def _on_release(state: State, event: OutcomeEvent) -> None:
@@ -123,4 +119,4 @@ def _on_status(state: State, event: OutcomeEvent) -> None:
         return
     report = state.reports.get(f"{Report.kind}/{key}")
     if report is not None:
-        tell_again(state, report)
+        repeat_status(state, report)

@@ -20,9 +20,8 @@ def on_rebuild(state: State, event: RebuildEvent) -> None:
     state.cells.put(Cell(config=event.config, next_seq=event.next_seq, time_ms=event.time_ms))
     state.derive()
     for name in event.config.clusters:
-        fence = state.decide(
-            Fence, cluster=name, reason="Rebuild", sentence=f"fence off earlier decisions: {event.reason}"
-        )
+        sentence = f"fence off earlier decisions: {event.reason}"
+        fence = state.decide(Fence(**state.stamp(name), reason="Rebuild", sentence=sentence))
         state.clusters.put(Cluster(name=name, fence=fence.seq))
 
 
@@ -40,15 +39,14 @@ def on_config(state: State, event: ConfigEvent) -> None:
     for cluster in sorted(state.clusters, key=lambda cluster: cluster.name):
         if others and cluster.live:
             sentence = "another version of the core takes up what was set aside: list everything again"
-            state.decide(Resync, cluster=cluster.name, reason="TakenUpAgain", sentence=sentence)
+            state.decide(Resync(**state.stamp(cluster.name), reason="TakenUpAgain", sentence=sentence))
 
 
 def on_fence_outcome(state: State, cluster: Cluster, event: OutcomeEvent) -> None:
     if event.seq != cluster.fence or cluster.resync:
         return
-    resync = state.decide(
-        Resync, cluster=cluster.name, reason="Rebuild", sentence="the fence stands: list everything again"
-    )
+    sentence = "the fence stands: list everything again"
+    resync = state.decide(Resync(**state.stamp(cluster.name), reason="Rebuild", sentence=sentence))
     cluster.resync = resync.seq
     state.clusters.put(cluster)
 

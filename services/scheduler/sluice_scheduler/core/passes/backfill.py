@@ -120,7 +120,7 @@ def _evict_late(state: State, budget: Budget, turn: Turn) -> None:
 
 
 def _next_in_time(state: State, budget: Budget, turn: Turn) -> tuple[Branch, Claim, Spot] | None:
-    """Of those that end before the claim starts, and fit into what is kept, the one that is served first."""
+    """The claim that is served first among those that fit into what is kept and end before the other starts."""
     if turn.start_ms <= state.now_ms:
         return None
     best: tuple[tuple[Any, ...], tuple[Branch, Claim, Spot]] | None = None

@@ -9,7 +9,7 @@ from typing import Final
 from sluice.decisions import Admit, AdmitWorkload
 
 from sluice_scheduler.core.applications.queuejobs import run_jobs
-from sluice_scheduler.core.applications.release import about, admit_workload, heed
+from sluice_scheduler.core.applications.release import admit_workload, compare_with_objects, release_of
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
@@ -40,7 +40,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     takes_back = ticks or state.cell.unfinished == RECLAIM
     state.leave_unfinished("")
     state.settle_applications()
-    heed(state)
+    compare_with_objects(state)
     state.forest.settle()
     start_free(state)
     if ticks:
@@ -146,14 +146,15 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
     }
     pools = dict(zip(reserved, found, strict=True))
-    decision = state.decide_about(
-        AdmitWorkload,
-        workload,
-        pools=pools,
-        reserved=reserved,
-        reason="GangFits" if reserved else "NothingToReserve",
-        sentence=why,
-        **about(workload),
+    decision = state.decide(
+        AdmitWorkload(
+            **state.about(workload),
+            **release_of(workload),
+            pools=pools,
+            reserved=reserved,
+            reason="GangFits" if reserved else "NothingToReserve",
+            sentence=why,
+        )
     )
     workload.seq = decision.seq
     state.releasing[decision.seq] = workload.key
@@ -175,9 +176,9 @@ def start_free(state: State) -> None:
 
 def open_reserved(state: State) -> None:
     """Open pods against what is reserved for them: no claim, no turn."""
-    due, state.due = state.due, {}
-    for key in sorted(due):
-        app = due[key]
+    may_open, state.may_open = state.may_open, {}
+    for key in sorted(may_open):
+        app = may_open[key]
         workload = app.workload
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
@@ -219,16 +220,14 @@ def open_gate(
     word that it ends by then."""
     pod.until_ms = until_ms
     decision = state.decide(
-        Admit,
-        cluster=pod.cluster,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        queue=pod.queue,
-        pool=pool,
-        node_selector=state.places.node_selector(pool),
-        reason=reason,
-        sentence=sentence,
+        Admit(
+            **state.about(pod),
+            queue=pod.queue,
+            pool=pool,
+            node_selector=state.places.node_selector(pool),
+            reason=reason,
+            sentence=sentence,
+        )
     )
     state.assume(pod, decision, spot)
 

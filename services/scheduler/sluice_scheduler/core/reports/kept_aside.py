@@ -1,6 +1,6 @@
-"""What is told of things that are set aside: what was told last, and that they are.
+"""Statuses of things that are set aside: the last figures, and a condition that says so.
 
-Nothing is asked of what they are made of, for that is what raised. So this does not raise for the same reason.
+They are not worked out anew, because that may be what raised. So this does not raise for the same reason.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from sluice.decisions import Condition, GrantedPods, ReportWorkload
 
+from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures
+from sluice_scheduler.core.state.cell import StampAbout
 from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
 from sluice_scheduler.core.state.members import queue_of
 from sluice_scheduler.core.state.state import State
@@ -18,7 +20,7 @@ from sluice_scheduler.core.stored.entities import STATUS, Pool, Queue, Report
 REASON: Final = "SetAside"
 #: So many things a queue's condition names.
 NAMED: Final = 3
-_OF_QUEUE: Final[dict[str, Any]] = {
+_OF_QUEUE: Final[QueueFigures] = {
     "usage": {},
     "demand": {},
     "fair_share": {},
@@ -28,8 +30,10 @@ _OF_QUEUE: Final[dict[str, Any]] = {
     "running": 0,
     "pending_workloads": 0,
     "admitted_workloads": 0,
+    "lost_work_ms": 0,
+    "lost_work_hour_ms": 0,
 }
-_OF_POOL: Final[dict[str, Any]] = {"nodes": 0, "capacity": {}, "reserved": {}, "unmanaged": {}}
+_OF_POOL: Final[PoolFigures] = {"nodes": 0, "capacity": {}, "reserved": {}, "unmanaged": {}}
 _OF_WORKLOAD: Final[dict[str, Any]] = {"phase": "Pending", "pod_sets": [], "reclaimed": {}}
 
 
@@ -57,13 +61,13 @@ def why_aside(state: State, key: str) -> str:
 
 
 def conditions_of(state: State, key: str, named: str = "") -> list[Condition]:
-    """There while something is set aside: it, what is told of it, or what is `named` in it."""
+    """A condition while something is set aside: the object, its status, or things in it that `named` names."""
     problem = "; ".join(part for part in (why_aside(state, key), named) if part)
     return [condition(state, REASON, good=False, problem=problem, reason=REASON)] if problem else []
 
 
 def by_queue(state: State) -> dict[str, str]:
-    """What of each queue is set aside, in a sentence."""
+    """A sentence for each queue in which something is set aside."""
     found: dict[str, list[str]] = {}
     for what in sorted(aside.what for aside in state.asides):
         if queue := queue_of(state, what):
@@ -78,13 +82,30 @@ def _sentence(state: State, keys: list[str]) -> str:
     return f"set aside: {names}{more}; {set_aside_because(state, keys[0])}"
 
 
-def plain_fields(state: State, about: Queue | Pool) -> dict[str, Any]:
+def plain_queue(state: State, queue: Queue) -> tuple[QueueFigures, list[Condition]]:
     """A status that says what was said before, and why it says no more."""
-    last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
-    fields = dict(_OF_QUEUE if isinstance(about, Queue) else _OF_POOL)
-    if last is not None:
-        fields |= {name: value for name, value in last.figures.items() if name != "generation"}
-    return {**fields, "conditions": [*_others(last), *conditions_of(state, about.key)]}
+    last = state.reports.get(f"{Report.kind}/{queue.kind}/{queue.name}")
+    return {**_OF_QUEUE, **_said_by(last)}, _plain_conditions(state, queue, last)  # type: ignore[typeddict-item]
+
+
+def plain_pool(state: State, pool: Pool) -> tuple[PoolFigures, list[Condition]]:
+    last = state.reports.get(f"{Report.kind}/{pool.kind}/{pool.name}")
+    return {**_OF_POOL, **_said_by(last)}, _plain_conditions(state, pool, last)  # type: ignore[typeddict-item]
+
+
+def _said_by(last: Report | None) -> dict[str, Any]:
+    if last is None:
+        return {}
+    return {name: value for name, value in last.figures.items() if name != "generation"}
+
+
+def _plain_conditions(state: State, about: Queue | Pool, last: Report | None) -> list[Condition]:
+    return [*_others(last), *conditions_of(state, about.key)]
+
+
+def about_shown(state: State, workload: Workload) -> StampAbout:
+    """What the statuses of an application's DynamicWorkload are made with."""
+    return {**state.status_about(workload), "name": workload.shown}
 
 
 def _others(last: Report | None) -> list[Condition]:
@@ -92,30 +113,28 @@ def _others(last: Report | None) -> list[Condition]:
 
 
 def report_plainly(state: State, workload: Workload) -> None:
-    """The same of an application, on its DynamicWorkload."""
+    """The same for an application, on its DynamicWorkload."""
     last = state.reports.get(f"{Report.kind}/{workload.key}")
     why = why_aside(state, workload.key)
     shown = {"generation": 1, **_OF_WORKLOAD, **(last.figures if last is not None else {}), "why": why}
     conditions = since(last, (*_others(last), *conditions_of(state, workload.key)))
     if not workload.shown or (last is not None and last.says(shown, conditions)):
         return
-    decision = state.decide_about(
-        ReportWorkload,
-        workload,
-        name=workload.shown,
-        generation=shown["generation"],
-        phase=shown["phase"],
-        pod_sets=tuple(
-            GrantedPods(name=name, desired=desired, admitted=admitted, running=running, taken=taken)
-            for name, desired, admitted, running, taken in shown["pod_sets"]
-        ),
-        reclaimed=shown["reclaimed"],
-        why=why,
-        conditions=conditions,
-        position=None,
-        eta_ms=None,
-        reason=REASON,
-        sentence=f"{workload.title} is set aside",
+    decision = state.decide(
+        ReportWorkload(
+            **about_shown(state, workload),
+            generation=shown["generation"],
+            phase=shown["phase"],
+            pod_sets=tuple(
+                GrantedPods(name=name, desired=desired, admitted=admitted, running=running, taken=taken)
+                for name, desired, admitted, running, taken in shown["pod_sets"]
+            ),
+            reclaimed=shown["reclaimed"],
+            why=why,
+            conditions=conditions,
+            reason=REASON,
+            sentence=f"{workload.title} is set aside",
+        )
     )
     state.reports.put(
         Report(about=workload.key, told_ms=decision.time_ms, figures=shown, conditions=conditions)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sluice.decisions import Condition, Decision, ReportPool, ReportQueue
+from sluice.decisions import Condition, ReportPool, ReportQueue
 from sluice.events import QueueFacts
-from sluice.values import Resources
 
 from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
-from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Dim, Kind
-from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
 from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures, pool_figures, queue_figures
 from sluice_scheduler.core.reports.kept_aside import (
     all_are_silent,
     by_queue,
     conditions_of,
     is_plain,
     is_silent,
-    plain_fields,
+    plain_pool,
+    plain_queue,
 )
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
-from sluice_scheduler.core.stored.entities import LostWork, Pool, Queue, Report
+from sluice_scheduler.core.stored.entities import Pool, Queue, Report
 
 #: So many pods, or sentences, a condition's message names.
 NAMED: Final = 3
@@ -55,17 +52,20 @@ def report(state: State) -> None:
             state.report_due = True
             break
         if is_plain(state, queue):
-            told += _tell(state, queue, ReportQueue, plain_fields(state, queue))
+            told += _tell_queue(state, queue, *plain_queue(state, queue))
         elif node is not None:
-            fields = _queue_fields(state, node, pods[node.name], applications[node.name])
-            fields["conditions"] += conditions_of(state, queue.key, asides.get(queue.name, ""))
-            told += _tell(state, queue, ReportQueue, fields)
+            own = pods[node.name]
+            figures = queue_figures(state, node, own.pending, own.running, applications[node.name])
+            conditions = _queue_conditions(state, node, own)
+            conditions += conditions_of(state, queue.key, asides.get(queue.name, ""))
+            told += _tell_queue(state, queue, figures, conditions)
     for pool in (pool for pool in state.own_pools if not is_silent(state, pool.key)):
-        is_known = not is_plain(state, pool)
-        fields = _pool_fields(state, pool) if is_known else plain_fields(state, pool)
-        if is_known:
-            fields["conditions"] += conditions_of(state, pool.key)
-        _tell(state, pool, ReportPool, fields)
+        if is_plain(state, pool):
+            _tell_pool(state, pool, *plain_pool(state, pool))
+        else:
+            shown = pool_figures(state, pool)
+            conditions = [*_pool_conditions(state, pool, shown), *conditions_of(state, pool.key)]
+            _tell_pool(state, pool, shown, conditions)
 
 
 def _last_told(state: State, queue: Queue) -> tuple[int, str]:
@@ -74,56 +74,74 @@ def _last_told(state: State, queue: Queue) -> tuple[int, str]:
     return (last.told_ms if last is not None else 0, queue.name)
 
 
-def _tell(state: State, about: Queue | Pool, make: type[Decision], fields: dict[str, Any]) -> bool:
-    """Decide to write a status, unless it is what was last written; conditions keep the time they turned."""
-    last = state.reports.get(f"{Report.kind}/{about.kind}/{about.name}")
-    turned = {c.type: c for c in last.conditions} if last else {}
-    conditions = since(last, fields.pop("conditions"))
-    figures = {"generation": about.facts.generation, **fields}
-    if last is not None and last.says(figures, conditions):
+def _tell_queue(state: State, queue: Queue, figures: QueueFigures, conditions: Iterable[Condition]) -> bool:
+    """Decide to write a Queue's status, unless it is what was last written; whether it was not."""
+    news = _news_of(state, queue, {**figures}, conditions)
+    if news is None:
         return False
     state.decide(
-        make,
-        cluster=about.cluster,
-        name=about.name,
-        uid=about.uid,
-        conditions=conditions,
-        reason="Changed",
-        sentence=_news(about, figures, conditions, turned),
-        **figures,
-    )
-    state.reports.put(
-        Report(
-            about=f"{about.kind}/{about.name}",
-            told_ms=state.now_ms,
-            figures=figures,
-            conditions=conditions,
+        ReportQueue(
+            **state.status_about(queue),
+            **figures,
+            generation=queue.facts.generation,
+            conditions=news.conditions,
+            reason="Changed",
+            sentence=_queue_in_words(queue, figures) + news.turned,
         )
     )
     return True
 
 
-def _news(
-    about: Queue | Pool,
-    figures: Mapping[str, Any],
-    conditions: Iterable[Condition],
-    before: Mapping[str, Condition],
-) -> str:
-    """Where it stands now, and which conditions have turned since it last said so."""
-    if isinstance(about, Queue):
-        standing = f"queue {about.name} has {figures['running']} running and {figures['pending']} pending"
-        if waiting := figures["pending_workloads"]:
-            wait = "application waits" if waiting == 1 else "applications wait"
-            standing += f", and {waiting} {wait}"
-    else:
-        nodes = figures["nodes"]
-        standing = f"pool {about.name} has {nodes} node{'s' * (nodes != 1)}"
+def _queue_in_words(queue: Queue, figures: QueueFigures) -> str:
+    standing = f"queue {queue.name} has {figures['running']} running and {figures['pending']} pending"
+    if waiting := figures["pending_workloads"]:
+        standing += f", and {waiting} {'application waits' if waiting == 1 else 'applications wait'}"
+    return standing
+
+
+def _tell_pool(state: State, pool: Pool, figures: PoolFigures, conditions: Iterable[Condition]) -> None:
+    """The same for a ResourcePool."""
+    news = _news_of(state, pool, {**figures}, conditions)
+    if news is None:
+        return
+    nodes = figures["nodes"]
+    state.decide(
+        ReportPool(
+            **state.status_about(pool),
+            **figures,
+            generation=pool.facts.generation,
+            conditions=news.conditions,
+            reason="Changed",
+            sentence=f"pool {pool.name} has {nodes} node{'s' * (nodes != 1)}{news.turned}",
+        )
+    )
+
+
+class _News(NamedTuple):
+    """A status that differs from the one that was last written."""
+
+    conditions: tuple[Condition, ...]  # those that did not turn keep their time
+    turned: str  # says which conditions have turned
+
+
+def _news_of(
+    state: State, about: Queue | Pool, figures: dict[str, Any], conditions: Iterable[Condition]
+) -> _News | None:
+    """Remember a status as written, if it differs from the last one."""
+    report = f"{about.kind}/{about.name}"
+    last = state.reports.get(f"{Report.kind}/{report}")
+    before = {each.type: each for each in last.conditions} if last else {}
+    now = since(last, conditions)
+    figures["generation"] = about.facts.generation
+    if last is not None and last.says(figures, now):
+        return None
+    state.reports.put(Report(about=report, told_ms=state.now_ms, figures=figures, conditions=now))
     turned = [
         f"; {each.type} is {each.status} now"
-        for each in conditions
+        for each in now
         if (old := before.get(each.type)) and old.status != each.status
     ]
-    return standing + "".join(turned)
+    return _News(now, "".join(turned))
 
 
 # ---- queues
@@ -141,7 +159,7 @@ class QueuePods:
 
 
 def _pods_by_queue(state: State) -> dict[str, QueuePods]:
-    """Told from what is kept of each queue: nobody looks at all pods because one has changed."""
+    """Counted from each queue's index, so that one change does not cost a look at all pods."""
     found = {name: QueuePods() for name in state.tree}
     for name, node in state.tree.items():
         waiting, holding = state.waiting.get(name, 0), len(state.holders.get(name, ()))
@@ -180,67 +198,6 @@ def _forget_old_losses(state: State) -> None:
         if lost.forget_old(state.now_ms):
             state.lost_work.put(lost)
             state.report_due = True
-
-
-def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:
-    """Of a queue and those below it: in all, and within the last hour."""
-    total_ms, hour_ms, nodes = 0, 0, [node]
-    while nodes:
-        at = nodes.pop()
-        nodes += at.children
-        lost = state.lost_work.get(f"{LostWork.kind}/{at.name}")
-        if lost is not None:
-            total_ms += lost.total_ms
-            hour_ms += lost.last_hour_ms(state.now_ms)
-    return total_ms, hour_ms
-
-
-def _queue_fields(
-    state: State, node: QueueNode, own: QueuePods, applications: tuple[int, int]
-) -> dict[str, Any]:
-    branch = state.forest.branch(node.name)
-    assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
-    dominant = dominant_kind(branch.held, state.forest.whole)
-    lost_ms, lost_hour_ms = _lost_work(state, node) if len(state.lost_work) else (0, 0)
-    return {
-        "usage": _by_pool(branch.usage),
-        "demand": demand_of(branch),
-        "fair_share": deserved_by(state, branch),
-        "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
-        "dominant_resource": kind_name(dominant) if dominant else "",
-        "pending": own.pending,
-        "running": own.running,
-        "pending_workloads": applications[0],
-        "admitted_workloads": applications[1],
-        "lost_work_ms": lost_ms,
-        "lost_work_hour_ms": lost_hour_ms,
-        "conditions": _queue_conditions(state, node, own),
-    }
-
-
-def demand_of(branch: Branch) -> Resources:
-    """What a queue and those below it hold and wait for, by kind: what may go to several supplies stands in the
-    one that it prefers."""
-    sums: Resources = {}
-    leaves = [branch]
-    while leaves:
-        leaf = leaves.pop()
-        leaves += leaf.children
-        for (supplies, resources), amounts in leaf.wants.items():
-            for resource, amount in zip(resources, amounts, strict=True):
-                add(sums, [(kind_name((supplies[0] if supplies else "", resource)), amount)])
-    return _sorted(sums)
-
-
-def deserved_by(state: State, branch: Branch) -> Resources:
-    """What a queue deserves, by kind."""
-    given = state.forest.deserving.given_to(branch)
-    return _sorted({kind_name(kind): round(amount) for kind, amount in given.items()})
-
-
-def kind_name(kind: Kind) -> str:
-    supply, resource = kind
-    return f"{supply}/{resource}" if supply else resource
 
 
 def _queue_conditions(state: State, node: QueueNode, own: QueuePods) -> list[Condition]:
@@ -339,49 +296,12 @@ def _over(state: State, node: QueueNode) -> str:
 # ---- pools
 
 
-def _pool_fields(state: State, pool: Pool) -> dict[str, Any]:
-    here = [key for key in sorted(state.places.capacity) if key[1] == pool.name]
-    capacity: Resources = {}
-    for key in here:
-        add(capacity, state.places.capacity[key].items())
-    root = state.forest.root
-    reserved: Resources = {}
-    for held in (root.usage, root.leaving):
-        for (_, name, resource), amount in held.items():
-            if name == pool.name:
-                add(reserved, [(resource, amount)])
-    unmanaged: Resources = {}
-    for outside in state.unmanaged:
-        if outside.pool == pool.name:
-            add(unmanaged, outside.requests.items())
-    over = sorted(r for r, amount in reserved.items() if amount > max(0, capacity.get(r, 0)))
-    return {
-        "nodes": state.places.node_count.get(pool.name, 0),
-        "capacity": _sorted(capacity),
-        "reserved": _sorted(reserved),
-        "unmanaged": _sorted(unmanaged),
-        "conditions": [
-            condition(state, "Ready", good=True, problem=state.problem_of(pool)),
-            condition(state, "Overlapping", good=False, problem=state.places.overlap(pool.name)),
-            condition(
-                state,
-                "WithinCapacity",
-                good=True,
-                problem=", ".join(over)
-                and f"more {', '.join(over)} is held than there is: what is over is taken back",
-            ),
-        ],
-    }
-
-
-def _by_pool(usage: Mapping[Dim, int]) -> Resources:
-    """`pool/resource` → amount, over all clusters."""
-    sums: Resources = {}
-    for (_, pool, resource), amount in usage.items():
-        add(sums, [(f"{pool}/{resource}", amount)])
-    return _sorted(sums)
-
-
-def _sorted(amounts: Resources) -> Resources:
-    """Without zeros and in order of name, so that equal amounts are equal bytes."""
-    return {name: amounts[name] for name in sorted(amounts) if amounts[name]}
+def _pool_conditions(state: State, pool: Pool, figures: PoolFigures) -> list[Condition]:
+    capacity = figures["capacity"]
+    over = sorted(name for name, held in figures["reserved"].items() if held > max(0, capacity.get(name, 0)))
+    problem = f"more {', '.join(over)} is held than there is: what is over is taken back" if over else ""
+    return [
+        condition(state, "Ready", good=True, problem=state.problem_of(pool)),
+        condition(state, "Overlapping", good=False, problem=state.places.overlap(pool.name)),
+        condition(state, "WithinCapacity", good=True, problem=problem),
+    ]

@@ -6,12 +6,13 @@ creation is never shown as pending: its release and one status are all that is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import (
+    Condition,
     CreateWorkload,
     GrantedPods,
     ReportJob,
@@ -20,35 +21,50 @@ from sluice.decisions import (
     WorkloadPhase,
 )
 
-from sluice_scheduler.core.fairness.claims import Claim
-from sluice_scheduler.core.reports.explain import NO_SHOW, STILL_LEAVING, Lines, had_its_turn, why_short
-from sluice_scheduler.core.reports.kept_aside import all_are_silent, is_plain, is_silent, report_plainly
+from sluice_scheduler.core.reports.explain import Lines
+from sluice_scheduler.core.reports.granted import granted_pods, is_short
+from sluice_scheduler.core.reports.kept_aside import (
+    about_shown,
+    all_are_silent,
+    is_plain,
+    is_silent,
+    report_plainly,
+)
+from sluice_scheduler.core.reports.why import BEHIND_FIRST, Why, reason_of_application
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
+from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.minima import reclaimable
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import JOB_REPORT, STATUS, Report
 
-#: Of what is made once and never changed.
+#: The generation that a status is about, for applications whose DynamicWorkload is made once and never changed.
 _GENERATION: Final = 1
 #: So many of those that only wait are told of it at one tick: when thousands come at once, those whose turn
 #: it is need the API server more.
 WAITING_TOLD_MAX: Final = 20
 
 
-#: A reason, and in words; both are empty for what waits for nothing.
-Why: TypeAlias = tuple[str, str]
-NOT_WAITING: Final[Why] = ("", "")
-ENDED: Final[Why] = ("Ended", "its application has ended")
-NOT_ASKED_FOR: Final = "the others have not been created: each stands in line from its creation on"
+class JobFigures(TypedDict):
+    """What a QueueJob's status says, its conditions apart."""
+
+    generation: int
+    phase: WorkloadPhase
+    active: int
+    running: int
+    succeeded: int
+    failed: int
+    start_ms: int
+    end_ms: int
 
 
 def show(state: State) -> None:
     lines = Lines(state)
-    untold, state.untold = state.untold, {}
-    there = (workload for key in sorted(untold) if (workload := state.workloads.get(key)) is not None)
+    _tell_new_firsts(state)
+    status_due, state.status_due = state.status_due, {}
+    there = (workload for key in sorted(status_due) if (workload := state.workloads.get(key)) is not None)
     found = [each for each in there if not (is_silent(state, each.key) or controlled(state, each))]
     live = [workload for workload in found if state.is_live(workload.cluster)]
     waiting = [workload for workload in live if not workload.admitted and not workload.facts.finished]
@@ -56,9 +72,20 @@ def show(state: State) -> None:
     later = {workload.key for workload in waiting[WAITING_TOLD_MAX:]}
     for workload in found:
         if workload.key in later or not state.is_live(workload.cluster):
-            state.untold[workload.key] = None
+            state.status_due[workload.key] = None
             continue
         _tell(state, workload, lines)
+
+
+def _tell_new_firsts(state: State) -> None:
+    """Nothing has happened to an application that comes to be the first of a strict line, and yet it waits for
+    something else than its status says."""
+    for leaf in state.forest.leaves.values():
+        first = leaf.line.first() if leaf.line.strict else None
+        workload = workload_of(state, first.key) if first is not None else None
+        last = state.reports.get(f"{Report.kind}/{workload.key}") if workload is not None else None
+        if last is not None and any(each.reason == BEHIND_FIRST for each in last.conditions):
+            state.status_due[last.about] = None
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:
@@ -84,11 +111,11 @@ def show_release(state: State) -> None:
     if all_are_silent(state):
         return
     lines = Lines(state)
-    promptly, state.promptly = state.promptly, {}
-    for key in promptly:
+    status_at_once, state.status_at_once = state.status_at_once, {}
+    for key in status_at_once:
         workload = state.workloads.get(key)
         if workload is not None and state.is_live(workload.cluster) and not is_silent(state, key):
-            state.untold.pop(key, None)
+            state.status_due.pop(key, None)
             _tell(state, workload, lines)
 
 
@@ -100,28 +127,29 @@ def _create(state: State, workload: Workload) -> None:
     state.workloads.put(workload)
     if facts.kind == BY_HAND:
         return
-    state.decide_about(
-        CreateWorkload,
-        workload,
-        name=workload.shown,
-        application=facts.kind,
-        application_name=workload.name,
-        queue=workload.queue,
-        priority=workload.priority,
-        priority_class=facts.priority_class,
-        pod_sets=tuple(
-            ShownPodSet(
-                name=each.name,
-                count=each.count,
-                min_count=each.min_count,
-                max_count=each.max_count,
-                requests=each.requests,
-            )
-            for each in facts.pod_sets
-        ),
-        application_spec=facts.application_spec,
-        reason="Found",
-        sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+    pod_sets = tuple(
+        ShownPodSet(
+            name=each.name,
+            count=each.count,
+            min_count=each.min_count,
+            max_count=each.max_count,
+            requests=each.requests,
+        )
+        for each in facts.pod_sets
+    )
+    state.decide(
+        CreateWorkload(
+            **about_shown(state, workload),
+            application=facts.kind,
+            application_name=workload.name,
+            queue=workload.queue,
+            priority=workload.priority,
+            priority_class=facts.priority_class,
+            pod_sets=pod_sets,
+            application_spec=facts.application_spec,
+            reason="Found",
+            sentence=f"{workload.title} is admitted as a whole: this shows how far it is",
+        )
     )
 
 
@@ -134,28 +162,13 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     if not workload.shown:
         return
     last = state.reports.get(f"{Report.kind}/{workload.key}")
-    sets = tuple(_granted(state, workload, app))
-    reason, why = _why(state, workload, app, sets)
+    sets = granted_pods(state, workload, app)
+    found = reason_of_application(state, app, workload, sets)
+    why = found.in_short
     granted = ", ".join(f"{each.admitted} of {each.desired} {each.name}".rstrip() for each in sets)
     phase = _phase(state, workload, sets)
-    kept_out_by, why_not = ENDED if workload.facts.finished else (reason, why)
     generation = workload.facts.generation if workload.facts.kind == BY_HAND else _GENERATION
-    conditions = since(
-        last,
-        (
-            condition(state, "Ready", good=True, problem=workload.problem),
-            condition(
-                state,
-                "Admitted",
-                good=True,
-                problem="" if workload.admitted else why_not,
-                reason=kept_out_by,
-            ),
-            condition(
-                state, "Granted", good=True, problem=why and f"granted {granted}; {why}", reason=reason
-            ),
-        ),
-    )
+    conditions = since(last, _conditions(state, workload, found, granted))
     reclaimed = _reclaimed(state, workload)
     shown = {
         "generation": generation,
@@ -166,24 +179,34 @@ def _report(state: State, workload: Workload, app: Application, lines: Lines) ->
     }
     if last is not None and last.says(shown, conditions):
         return
-    standing = lines.standing(_claim_of(state, workload, app))
-    state.decide_about(
-        ReportWorkload,
-        workload,
-        name=workload.shown,
-        generation=generation,
-        resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
-        phase=phase,
-        pod_sets=sets,
-        reclaimed=reclaimed,
-        why=why,
-        conditions=conditions,
-        position=standing.position,
-        eta_ms=standing.eta_ms,
-        reason=phase,
-        sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+    standing = lines.standing(found)
+    state.decide(
+        ReportWorkload(
+            **about_shown(state, workload),
+            generation=generation,
+            resource_version=workload.resource_version if workload.facts.kind == BY_HAND else 0,
+            phase=phase,
+            pod_sets=sets,
+            reclaimed=reclaimed,
+            why=why,
+            conditions=conditions,
+            position=standing.position,
+            eta_ms=standing.eta_ms,
+            reason=phase,
+            sentence=f"{workload.title}: {phase.lower()}, granted {granted or 'nothing'}",
+        )
     )
     state.reports.put(Report(about=workload.key, told_ms=state.now_ms, figures=shown, conditions=conditions))
+
+
+def _conditions(state: State, workload: Workload, found: Why, granted: str) -> tuple[Condition, ...]:
+    kept_out = "" if workload.admitted else found.sentence
+    missing = f"granted {granted}; {found.in_short}" if found.waits else ""
+    return (
+        condition(state, "Ready", good=True, problem=workload.problem),
+        condition(state, "Admitted", good=True, problem=kept_out, reason=found.reason),
+        condition(state, "Granted", good=True, problem=missing, reason=found.reason),
+    )
 
 
 def _report_job(state: State, workload: Workload) -> None:
@@ -191,8 +214,8 @@ def _report_job(state: State, workload: Workload) -> None:
     about, job = workload.key + JOB_REPORT, workload.job
     last = state.reports.get(f"{Report.kind}/{about}")
     pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
-    sets = _granted(state, workload, state.applications[workload.place])
-    figures: dict[str, Any] = {
+    sets = granted_pods(state, workload, state.applications[workload.place])
+    figures: JobFigures = {
         "generation": workload.facts.generation,
         "phase": _phase(state, workload, sets),
         "active": len(pods),
@@ -210,43 +233,22 @@ def _report_job(state: State, workload: Workload) -> None:
             condition(state, "Failed", good=False, problem=failed),
         ),
     )
-    if last is not None and last.says(figures, conditions):
+    if last is not None and last.says(dict(figures), conditions):
         return
-    state.decide_about(
-        ReportJob,
-        workload,
-        conditions=conditions,
-        reason=figures["phase"],
-        sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
-        **figures,
-    )
-    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=figures, conditions=conditions))
-
-
-def _granted(state: State, workload: Workload, app: Application) -> list[GrantedPods]:
-    """Pods beyond those that it spoke of are growth: it asks for as many as there are. What is reserved was
-    granted, whether or not its pods have come."""
-    facts = workload.facts
-    asked = {each.name: each.count - reclaimable(workload, each) for each in facts.pod_sets}
-    names = [*asked, *sorted(name for name, book in app.books.items() if name not in asked and book.counts)]
-    found = []
-    for name in names:
-        book = app.book(name)
-        there = len(book.holding) + len(book.waiting)
-        found.append(
-            GrantedPods(
-                name=name,
-                desired=0 if facts.finished else max(asked.get(name, 0), there),
-                admitted=len(book.holding) + book.reserved,
-                running=sum(1 for key in book.holding if state.pod(key).facts.phase == "Running"),
-                taken=workload.taken.get(name, 0),
-            )
+    state.decide(
+        ReportJob(
+            **state.status_about(workload),
+            **figures,
+            conditions=conditions,
+            reason=figures["phase"],
+            sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
         )
-    return found
+    )
+    state.reports.put(Report(about=about, told_ms=state.now_ms, figures=dict(figures), conditions=conditions))
 
 
 def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
-    """What was given back of each pod set: while admitted it never falls."""
+    """How many pods of each set were given back. It never falls while the application is admitted."""
     if not workload.admitted:
         return {}
     reclaimed = {
@@ -260,64 +262,6 @@ def _reclaimed(state: State, workload: Workload) -> dict[str, int]:
     return reclaimed
 
 
-def _own_keys(workload: Workload, app: Application) -> list[str]:
-    """Under which it stands in line itself, or for several of its pods."""
-    return [workload.key, *map(app.replica_key, sorted(app.replicated))]
-
-
-def _waiting(app: Application) -> list[str]:
-    return [key for _, book in sorted(app.books.items()) for key in sorted(book.waiting)]
-
-
-def _claim_of(state: State, workload: Workload, app: Application) -> Claim | None:
-    """What of it stands first in line: itself, a replica, or a pod."""
-    claims = (state.forest.claims.get(key) for key in (*_own_keys(workload, app), *_waiting(app)))
-    return min((claim for claim in claims if claim is not None), key=lambda claim: claim.place, default=None)
-
-
-def _why(state: State, workload: Workload, app: Application, sets: Sequence[GrantedPods]) -> Why:
-    """Why it waits, or some of its pods do."""
-    waiting = _waiting(app)
-    if workload.facts.finished:
-        return NOT_WAITING
-    if workload.problem:
-        return "Problem", workload.problem
-    if app.silent and waiting:
-        return "DriverSilent", "an executor has failed, and its driver has asked for no other since"
-    in_line = _why_in_line(state, workload, app, waiting)
-    if in_line is not None:
-        return in_line[0], in_line[1] + had_its_turn(workload)
-    return _why_out_of_line(state, workload, waiting, sets)
-
-
-def _why_in_line(state: State, workload: Workload, app: Application, waiting: list[str]) -> Why | None:
-    for key in (*_own_keys(workload, app), *waiting[:1]):
-        claim = state.forest.claims.get(key)
-        if claim is not None:
-            return why_short(state, state.forest.leaves[claim.line], claim)
-        if state.promise_for(key) is not None:
-            return "VictimsLeaving", "room was made for it: evicted pods are still leaving"
-    return None
-
-
-def _why_out_of_line(
-    state: State, workload: Workload, waiting: list[str], sets: Sequence[GrantedPods]
-) -> Why:
-    if not workload.admitted and workload.seq in state.evicting:
-        return "Leaving", STILL_LEAVING
-    if workload.no_show and (workload.retry_ms or workload.admitted):
-        return NO_SHOW, workload.no_show
-    if workload.retry_ms:
-        return "Retry", "its release could not be written: it is tried again"
-    if not workload.admitted or waiting:
-        return "NextPass", "it is about to be decided"
-    return ("NotAskedFor", NOT_ASKED_FOR) if _is_short(sets) else NOT_WAITING
-
-
-def _is_short(sets: Iterable[GrantedPods]) -> bool:
-    return any(each.admitted < each.desired for each in sets)
-
-
 def _phase(state: State, workload: Workload, sets: Iterable[GrantedPods]) -> WorkloadPhase:
     if workload.facts.finished:
         return "Failed" if workload.facts.failed else "Finished"
@@ -325,4 +269,4 @@ def _phase(state: State, workload: Workload, sets: Iterable[GrantedPods]) -> Wor
         return "Reclaiming"
     if not workload.admitted:
         return "Pending"
-    return "Growing" if _is_short(sets) else "Running"
+    return "Growing" if is_short(sets) else "Running"

@@ -131,7 +131,7 @@ class Application:
                     break_promise(state, key)
 
     def _hear_group(self, state: State) -> None:
-        """What its first pod says of a group counts, if they differ: they may be told of in any order."""
+        """If a group's pods disagree about it, the one with the first key counts: they may arrive in any order."""
         keys = [key for book in self.books.values() for key in (*book.holding, *book.waiting)]
         if self.workload is None and keys:
             first = state.pod(min(keys)).facts
@@ -166,7 +166,7 @@ class Application:
         return {each.name: minimum_of(self.workload, each) for each in self._pod_sets()}
 
     def _keep_units(self, state: State) -> None:
-        """Bring what can be taken back in step with who holds; it costs what has changed."""
+        """Bring units in step with the pods that hold. The cost is proportional to what has changed."""
         minima = self._minima()
         for name, book in self.books.items():
             self._keep_growth(state, book, minima.get(name, 0))
@@ -251,7 +251,7 @@ class Application:
     # ---- claims of several pods
 
     def _claim(self, state: State, key: str, wanted: Claim | None) -> None:
-        """Let nothing else than what is wanted stand in line, or be promised, under a key."""
+        """Under this key, let the wanted claim stand in line or have a promise, and nothing else."""
         standing = state.forest.claims.get(key)
         promise = state.promise_for(key)
         if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
@@ -272,7 +272,7 @@ class Application:
         if workload is not None:
             if workload.facts.finished or workload.problem or workload.queue not in state.forest.leaves:
                 return None
-            # What was suspended lets go of its pods before it comes back.
+            # A suspended application is back in line only after its pods have left.
             if workload.seq in state.evicting or workload.retry_ms or controlled(state, workload):
                 return None
             return _gang(

@@ -1,4 +1,4 @@
-"""Books: what an application has of one pod set."""
+"""Books: the pods that an application has of one pod set, and what is reserved for others."""
 
 from __future__ import annotations
 

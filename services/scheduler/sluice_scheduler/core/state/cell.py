@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar
 
 from sluice.decisions import Decision, Status
 from sluice.events import CellConfig
 from sluice.values import answering_cell
 
 from sluice_scheduler.core.fairness.tree import cell_problem
-from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import (
     Aside,
     Cell,
@@ -18,10 +18,28 @@ from sluice_scheduler.core.stored.entities import (
     Entity,
     Pool,
     Promise,
+    TrackedObject,
 )
 from sluice_scheduler.core.stored.tables import Tables
 
 D = TypeVar("D", bound=Decision)
+
+
+class Stamp(TypedDict):
+    """What every decision is made with: its place in the cell's order, whom it concerns, and when it was made."""
+
+    seq: int
+    cell: str
+    cluster: str
+    time_ms: int
+
+
+class StampAbout(Stamp):
+    """What a decision about an object is made with: it names that object."""
+
+    namespace: str
+    name: str
+    uid: str
 
 
 class Barren(NamedTuple):
@@ -123,22 +141,43 @@ class CellTables(Tables):
         found = self.aside(what)
         return found is not None and found.stuck
 
-    def decide(self, make: type[D], *, cluster: str, **fields: Any) -> D:
-        """The only way to have an effect on the world: the next decision in the cell's order. Statuses have no
-        place in that order, because they may be told again or in other words."""
+    def stamp(self, cluster: str) -> Stamp:
+        """What the next decision is made with. It uses up nothing before `decide` has the decision."""
         cell = self.cell
-        seq = 0 if issubclass(make, Status) else cell.next_seq
-        decision = make(seq=seq, cell=cell.config.cell, cluster=cluster, time_ms=cell.time_ms, **fields)
-        if seq:
+        return {
+            "seq": cell.next_seq,
+            "cell": cell.config.cell,
+            "cluster": cluster,
+            "time_ms": cell.time_ms,
+        }
+
+    def about(self, found: TrackedObject) -> StampAbout:
+        """The same, for a decision about an object."""
+        cell = self.cell
+        return {
+            "seq": cell.next_seq,
+            "cell": cell.config.cell,
+            "cluster": found.cluster,
+            "time_ms": cell.time_ms,
+            "namespace": found.namespace,
+            "name": found.name,
+            "uid": found.uid,
+        }
+
+    def status_about(self, found: TrackedObject) -> StampAbout:
+        """What a status is made with. Statuses have no place in the order of decisions, because they may be told
+        again or in other words."""
+        return {**self.about(found), "seq": 0}
+
+    def decide(self, decision: D) -> D:
+        """The only way to have an effect on the world: the next decision in the cell's order, or a status."""
+        if decision.seq or not isinstance(decision, Status):
+            cell = self.cell
+            assert decision.seq == cell.next_seq, f"{decision.id} is not the next decision"
             cell.next_seq += 1
             self.changes[Cell.kind] = cell
         self.decided.append(decision)
         return decision
-
-    def decide_about(self, make: type[D], account: Pod | Workload, **fields: Any) -> D:
-        """A decision about a pod or an application; it names it, unless `fields` say otherwise."""
-        named = {"namespace": account.namespace, "name": account.name, "uid": account.uid, **fields}
-        return self.decide(make, cluster=account.cluster, **named)
 
     def take_decisions(self) -> list[Decision]:
         decided, self.decided = self.decided, []

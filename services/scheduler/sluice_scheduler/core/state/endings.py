@@ -1,4 +1,4 @@
-"""Who holds and says when it ends, the first to end first."""
+"""Pods that hold and say when they end, the first to end first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Endings:
 
     def __init__(self) -> None:
         self._by_time: list[tuple[int, str]] = []
-        #: Those that were let into kept room by what they said, and until when.
+        #: Pods that were let into kept room because of when they said they end, and until when.
         self.let_in: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[tuple[int, str]]:

@@ -1,6 +1,6 @@
-"""Who belongs to whom: a pod to the application that its controllers lead to, or else to the one it names.
+"""Kinship: a pod belongs to the application that its controllers lead to, or else to the one that it names.
 
-What controls what is told by uid, and may be told in any order: when an account comes, changes hands or goes,
+Objects name their controller by uid, and may arrive in any order: when an account comes, changes hands or goes,
 those below it are looked at again. Nobody is charged for objects of another namespace, whatever these say.
 """
 
@@ -42,7 +42,7 @@ class Kinship:
                 self._below.pop(above, None)
 
     def workloads_below(self, state: State, account: Workload) -> Iterator[Workload]:
-        """Those that an application controls."""
+        """The workloads that an application controls."""
         for key in sorted(self._below.get((account.cluster, account.namespace, account.uid), ())):
             if (below := state.workloads.get(key)) is not None:
                 yield below
@@ -124,11 +124,9 @@ def _account(state: State, below: Pod | Workload, uid: str) -> Pod | Workload | 
 
 
 def regroup(state: State, pods: Iterable[Pod]) -> None:
-    """Charge pods to whom they belong now."""
+    """Charge pods to the applications that they belong to now."""
     for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
         application, pod_set = charged_to(state, pod)
         if (application, pod_set) != (pod.application, pod.pod_set):
-            state.withdraw(pod)
-            pod.application, pod.pod_set = application, pod_set
-            state.pods.put(pod)
-            state.enter(pod)
+            with state.changing(pod):
+                pod.application, pod.pod_set = application, pod_set

@@ -1,4 +1,4 @@
-"""What belongs to what: a claim to a workload or pods, and pods to a workload or namespace."""
+"""Members: which workload or pods a claim is for, and which workload or namespace a pod belongs to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Namespace
+from sluice_scheduler.core.stored.tables import Tables
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
@@ -87,7 +88,7 @@ def part_of_application(state: State, key: str) -> str:
 
 
 def _keys_at(state: State, place: tuple[str, str, str]) -> list[str]:
-    """Those of the application in a place: of its workload, and as the group that it was before that came."""
+    """The keys of the application in a place: its workload's, and that of the group that it was before."""
     workload = state.workload_by_title.get(place)
     return [*([workload.key] if workload is not None else ()), "group/" + "/".join(place)]
 
@@ -130,11 +131,11 @@ def queue_of(state: State, key: str) -> str:
     return account.queue if account is not None else ""
 
 
-def any_names_queue(state: State, namespace: Namespace) -> bool:
+def any_names_queue(tables: Tables, namespace: Namespace) -> bool:
     """Whether any account of a namespace names a queue itself."""
     where = (namespace.cluster, namespace.name)
     accounts: tuple[Workload | Pod, ...] = (
-        *state.workloads.in_namespace(*where),
-        *state.pods.in_namespace(*where),
+        *tables.workloads.in_namespace(*where),
+        *tables.pods.in_namespace(*where),
     )
     return any(account.facts.queue for account in accounts)

@@ -48,8 +48,7 @@ def offer(state: State, pod: Pod) -> None:
 def pause(state: State, workload: Workload, until_ms: int) -> None:
     """It waits a little before it may have its turn again."""
     workload.retry_ms = state.pauses[workload.key] = until_ms
-    state.workloads.put(workload)
-    state.touch(workload)
+    state.workload_changed(workload)
 
 
 def offer_retries(state: State) -> None:
@@ -62,12 +61,9 @@ def offer_retries(state: State) -> None:
         workload = state.workloads.get(key)
         if workload is not None:
             workload.retry_ms = 0
-            state.workloads.put(workload)
-            state.touch(workload)
+            state.workload_changed(workload)
     over = [key for key, retry_ms in state.retries.items() if retry_ms <= state.cell.time_ms]
     for key in [key for key in over if not state.is_stuck(key)]:
         pod = state.pod(key)
-        state.withdraw(pod)
-        pod.retry_ms = 0
-        state.pods.put(pod)
-        state.enter(pod)
+        with state.changing(pod):
+            pod.retry_ms = 0

@@ -1,4 +1,4 @@
-"""What Queues, ResourcePools and nodes come to: the tree and the places. What is stuck is left out."""
+"""The tree that Queues make, and the places that ResourcePools and nodes make. Stuck ones are left out."""
 
 from __future__ import annotations
 

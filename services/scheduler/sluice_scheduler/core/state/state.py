@@ -6,7 +6,6 @@ recomputed from the entities by `State.derive`, so they can never disagree with 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -16,14 +15,11 @@ from sluice.decisions import Admit
 from sluice_scheduler.core.fairness.claims import Spot, pod_cost
 from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
-from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.state.application import Application
-from sluice_scheduler.core.state.cell import Barren, CellTables
-from sluice_scheduler.core.state.endings import Endings
-from sluice_scheduler.core.state.kinship import Kinship
+from sluice_scheduler.core.state.derived import Derived
 from sluice_scheduler.core.state.members import (
-    any_names_queue,
     application_by_claim,
     is_out,
     stands_in_no_line,
@@ -33,21 +29,19 @@ from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.rules import find_places, grow_tree
 from sluice_scheduler.core.state.turns import keep_rooms
 from sluice_scheduler.core.state.units import Units, entry_of
+from sluice_scheduler.core.state.validate import validate
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import (
     Deserved,
     Entity,
     Namespace,
-    Pool,
-    Promise,
-    Queue,
 )
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 10
 
 
-class State(CellTables):
+class State(Derived):
     def __init__(
         self, policies: Mapping[str, Policy], entities: Iterable[Entity] = (), *, derives: bool = True
     ) -> None:
@@ -61,7 +55,7 @@ class State(CellTables):
         self.pass_due = True
         #: Something that a status shows may have changed.
         self.report_due = True
-        #: What branches have used in the past may be another part of what there is.
+        #: Capacity has changed, so past use may be another part of it.
         self.past_due = True
         self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
         self.workload_by_title = {w.place: w for w in self.workloads}
@@ -85,15 +79,36 @@ class State(CellTables):
         return app
 
     # ---- accounts: a pod waits in one line, or holds of one pool, or neither
+    #
+    # Books and lines change with an account only by these: `changing`, `assume`, `replace_pod` and `remove_pod`.
+    # Any other change must leave alone what books and lines go by; `validate` finds it if it does not.
+
     @contextmanager
     def changing(self, pod: Pod) -> Iterator[None]:
         """Change an account: it leaves books and lines as it was, and enters them as it is."""
-        self.withdraw(pod)
+        self._leave(pod)
         yield
         self.pods.put(pod)
-        self.enter(pod)
+        self._enter(pod)
 
-    def enter(self, pod: Pod) -> None:
+    def replace_pod(self, before: Pod | None, after: Pod) -> None:
+        """Put a later view of an account in the place of the one before, if there was one."""
+        if before is not None:
+            self._leave(before)
+        self.pods.put(after)
+        self._enter(after)
+
+    def replace_alike(self, before: Pod, after: Pod) -> None:
+        """The same, of one that stands the same in books and lines."""
+        if after.phase != "Assumed":
+            self.assumed.pop(before.seq, None)
+        self.pods.put(after)
+
+    def remove_pod(self, pod: Pod) -> None:
+        self._leave(pod)
+        self.pods.drop(pod.key)
+
+    def _enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
         self.report_due = self.pass_due = True
         key = pod.key
@@ -130,8 +145,8 @@ class State(CellTables):
         elif app is None or app.offered:
             offer(self, pod)
 
-    def withdraw(self, pod: Pod) -> None:
-        """The opposite of `enter`: call it before changing anything of the account."""
+    def _leave(self, pod: Pod) -> None:
+        """The opposite of `_enter`, before anything of the account changes."""
         self.report_due = self.pass_due = True
         key = pod.key
         app = self.application_of(pod) if pod.application else None
@@ -197,12 +212,6 @@ class State(CellTables):
         pod.phase, pod.pool, pod.seq, pod.retry_ms = "Assumed", decision.pool, decision.seq, 0
         pod.admitted_ms = decision.time_ms
 
-    def replace_pod(self, before: Pod, after: Pod) -> None:
-        """Put a later view of an account in the place of one that stands the same in books and lines."""
-        if after.phase != "Assumed":
-            self.assumed.pop(before.seq, None)
-        self.pods.put(after)
-
     def units_of(self, queue: str) -> Units:
         units = self.units.get(queue)
         if units is None:
@@ -216,8 +225,7 @@ class State(CellTables):
     # ---- applications: several pods that are admitted together, or belong to one workload
 
     def application_of(self, pod: Pod) -> Application | None:
-        """None also of a pod that is stuck, and of an application that is set aside: its pods stand for
-        themselves, in no line."""
+        """None if the pod is stuck, or its application is set aside: such pods stand for themselves, in no line."""
         if not pod.application or self.is_stuck(pod.key):
             return None
         return self._application((pod.cluster, pod.namespace, pod.application))
@@ -232,16 +240,21 @@ class State(CellTables):
             app.workload = self.workload_by_title.get(place)
         return app
 
+    def workload_changed(self, workload: Workload) -> None:
+        """Something of a workload's account has changed that its claims, reservation or status go by."""
+        self.workloads.put(workload)
+        self.touch(workload)
+
     def touch(self, workload: Workload) -> None:
-        """Something of a workload's own account has changed."""
+        """Something that a workload's claims, reservation or status go by may have changed."""
         place = workload.place
         app = self._application(place)
         if app is None:
-            self.untold[workload.key] = None
+            self.status_due[workload.key] = None
             return
         app.workload = self.workload_by_title.get(place)
         self.unsettled[app.key] = app
-        self.unheeded[workload.key] = None
+        self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
 
     def forget_workload(self, workload: Workload) -> None:
@@ -271,11 +284,11 @@ class State(CellTables):
         self.report_due = True
         self.forest.version += 1  # its units may be others now
         app.settle(self)
-        self.due[key] = app
+        self.may_open[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
         if app.workload is not None:
-            self.untold[app.workload.key] = None
+            self.status_due[app.workload.key] = None
             self.unmeasured[key] = app
             if app.workload.facts.job is not None:
                 self.jobs[key] = app
@@ -284,63 +297,17 @@ class State(CellTables):
 
     # ---- what is derived
 
+    def validate(self) -> list[str]:
+        """Sentences about each derived thing that differs from what the accounts say."""
+        return validate(self)
+
     def derive(self) -> None:
         """Recompute everything that is not an entity. Rare: at a start, and when Queues or pools change."""
         self.derived = True
-        self._begin_anew()
+        self.begin_anew()
+        self.places: Places = find_places(self)
         if self.begun:
             self._fill()
-
-    def _begin_anew(self) -> None:
-        self.places = find_places(self)
-        self.tree: dict[str, QueueNode] = {}
-        #: Where the accounts of namespaces stand, and the namespaces some of whose accounts name a queue.
-        self.bound: dict[str, tuple[str, str]] = {}
-        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
-        #: Kinds of rules that have changed and were not followed yet.
-        self.edited: set[str] = {Queue.kind, Pool.kind}
-        self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
-        self.bypassed: set[str] = set()  # keys of open pods that nobody admitted
-        self.misdirected: set[str] = set()  # keys of gated pods that can wait in no line
-        self.assumed: dict[int, str] = {}  # the decision that admitted a pod → the pod's key
-        self.evicting: dict[int, set[str]] = {}  # the decision that evicts pods → their keys
-        self.releasing: dict[int, str] = {}  # the last decision about a workload's release → its key
-        self.kinship = Kinship((*self.workloads, *self.pods))
-        #: Applications that may run without having been admitted, and those whose status may have changed.
-        self.unheeded: dict[str, None] = {}
-        self.untold: dict[str, None] = {}
-        #: Applications that are being suspended, and those in which executors have failed.
-        self.suspending: dict[str, None] = {w.key: None for w in self.workloads if w.deadline_ms}
-        #: Those whose minimum must run by some time: applications, and pod groups by their first name.
-        self.gangs: dict[tuple[str, str, str], None] = {}
-        self.making: dict[int, str] = {  # the decision to make a pod → the job's key
-            seq: workload.key for workload in self.workloads for _, seq in workload.job.asked_for.values()
-        }
-        #: Jobs that make no pod until some time.
-        self.resting: dict[str, int] = {w.key: w.job.resume_ms for w in self.workloads if w.job.resume_ms}
-        #: Those of which their status alone says whether they are admitted.
-        self.promptly: dict[str, None] = {}
-        self.failing: dict[str, None] = {w.key: None for w in self.workloads if w.failed_ms}
-        #: Promises by what they are promised, each in its order.
-        self.promised: dict[tuple[object, ...], dict[str, Promise]] = {}
-        self.waiting: Counter[str] = Counter()  # pods behind their gates, by queue
-        self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
-        self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
-        self.endings = Endings()
-        self.applications: dict[tuple[str, str, str], Application] = {}
-        self.unsettled: dict[tuple[str, str, str], Application] = {}
-        #: Applications that may have pods to open against a reservation, and those that wait for nothing.
-        self.due: dict[tuple[str, str, str], Application] = {}
-        self.free: dict[tuple[str, str, str], Application] = {}
-        self.jobs: dict[tuple[str, str, str], Application] = {}  # QueueJobs that may want pods made
-        #: Applications whose reservation may have changed, and when those are given up that nobody comes for.
-        self.unmeasured: dict[tuple[str, str, str], Application] = {}
-        self.starting: dict[tuple[str, str, str], int] = {}
-        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
-        self.pauses: dict[str, int] = {}  # the same of workloads
-        #: When a search for victims last found none: it is not repeated before something relevant has changed.
-        self.barren: Barren | None = None
-        self.pass_due = self.report_due = self.past_due = True
 
     def _fill(self) -> None:
         self.tree = grow_tree(self)
@@ -356,7 +323,7 @@ class State(CellTables):
                 self.pauses[workload.key] = workload.retry_ms
             self.touch(workload)
         for pod in self.pods:
-            self.enter(pod)
+            self._enter(pod)
         self.settle_applications()
         self.recall_deserved()
         keep_rooms(self)

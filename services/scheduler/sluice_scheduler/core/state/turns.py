@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def keep_room(state: State, turn: Turn) -> None:
-    """Keep what is free of a claim's spot for it: others find that much less."""
+    """Keep the free part of a claim's spot for it: others find that much less."""
     claim = state.forest.claims.get(turn.claim)
     if claim is not None and turn.cost:
         state.forest.keep_for(claim.line, turn_cost(turn), turn.within)

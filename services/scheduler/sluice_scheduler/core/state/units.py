@@ -37,7 +37,7 @@ class Units:
         self.growth: list[Entry] = []
         self.gangs: list[Entry] = []
         self.none_before_ms = 0  # no unit was admitted earlier
-        #: Those pods of no application that were looked at, by key: a search meets them again and again.
+        #: Units of single pods without an application, by key, because a search meets them again and again.
         self.alone: dict[str, Unit] = {}
 
     def any_from(self, time_ms: int) -> bool:

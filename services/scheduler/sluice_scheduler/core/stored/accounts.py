@@ -14,7 +14,7 @@ from sluice_scheduler.core.stored.entities import TrackedObject
 
 #: Waiting: gated. Assumed: a decision to admit is out. Holding: seen open. Withdrawn: known to be gone.
 PodPhase: TypeAlias = Literal["Waiting", "Assumed", "Holding", "Withdrawn"]
-#: Of an application's name in the name of its DynamicWorkload.
+#: So many characters of an application's name stand in the name of its DynamicWorkload.
 _NAME_MAX: Final = 200
 
 
@@ -35,7 +35,7 @@ class Pod(TrackedObject):
     application: str = ""  # the title of what it is charged with; empty: it stands for itself
     pod_set: str = ""
     judged: bool = False  # whether the minimum of its group came up in time
-    stranger: bool = False  # first seen open, and not in a rebuild: whatever opened it, this ledger did not
+    stranger: bool = False  # first seen open, and not in a rebuild: this ledger did not open it
     until_ms: int = 0  # it was let into room that is kept for another, for it said that it ends by then
 
     @property
@@ -127,7 +127,7 @@ class Workload(TrackedObject):
 
     @property
     def shown_name(self) -> str:
-        """Of its DynamicWorkload. A later application of the same name has another."""
+        """The name of its DynamicWorkload. A later application of the same name has another."""
         if self.facts.kind == BY_HAND:
             return self.name
         mark = sha256(self.uid.encode()).hexdigest()[:5]
@@ -135,7 +135,7 @@ class Workload(TrackedObject):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Where its application is found."""
+        """The place in which applications are looked up."""
         return self.cluster, self.namespace, self.title
 
     @property

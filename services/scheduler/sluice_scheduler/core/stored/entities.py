@@ -51,6 +51,17 @@ class TrackedObject(Entity):
         return self.kind
 
 
+@dataclass(slots=True, kw_only=True)
+class QueueEntity(Entity):
+    """One of its kind for each queue."""
+
+    queue: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}/{self.queue}"
+
+
 def identity(event: ObjectEvent, sync: str) -> dict[str, Any]:
     """What every tracked object is made with."""
     return {
@@ -81,20 +92,15 @@ class Promise(Entity):
 
 
 @dataclass(slots=True, kw_only=True)
-class History(Entity):
+class History(QueueEntity):
     """What a queue has used, weighed by how long ago: only policies that look back keep one."""
 
     kind: ClassVar[str] = "history"
-    queue: str
     time_ms: int
     used: dict[str, int]  # `cluster/pool/resource` → decayed amount
 
-    @property
-    def key(self) -> str:
-        return f"{self.kind}/{self.queue}"
 
-
-#: What is told of something, and not the thing itself; alone: all that is told.
+#: Before a key: the status of the thing, and not the thing itself. Alone: all statuses.
 STATUS: Final = "status/"
 #: A record by its offset, where nothing less can be blamed; and the pass behind a record.
 RECORD: Final = "record/"
@@ -152,17 +158,12 @@ class Turn(Entity):
 
 
 @dataclass(slots=True, kw_only=True)
-class LostWork(Entity):
+class LostWork(QueueEntity):
     """How much running time was taken from a queue: in all, and by minute in the last hour."""
 
     kind: ClassVar[str] = "lostwork"
-    queue: str
     total_ms: int = 0
     recent: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return f"{self.kind}/{self.queue}"
 
     def add(self, now_ms: int, work_ms: int) -> None:
         minute = now_ms // 60_000
@@ -188,17 +189,12 @@ DRAIN_MINUTES: Final = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class Drain(Entity):
+class Drain(QueueEntity):
     """How fast pods of a queue have ended lately, by minute of the cell's time."""
 
     kind: ClassVar[str] = "drain"
-    queue: str
     since_ms: int = 0  # the end from which the others are counted
     ends: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return f"{self.kind}/{self.queue}"
 
     def count(self, now_ms: int) -> None:
         minute = now_ms // 60_000
@@ -299,7 +295,7 @@ class Cluster(Entity):
         return f"{self.kind}/{self.name}"
 
 
-#: Beside the report of what shows a QueueJob stands that of the job itself.
+#: After the key of a QueueJob: the report of the job itself, beside that of its DynamicWorkload.
 JOB_REPORT: Final = "/job"
 
 

@@ -1,4 +1,4 @@
-"""Tables: all that the ledger stores, by kind, and what of it has changed."""
+"""Tables: all that the ledger stores, by kind, and which of it has changed."""
 
 from __future__ import annotations
 

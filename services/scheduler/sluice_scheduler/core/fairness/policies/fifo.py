@@ -1,4 +1,4 @@
-"""First come, first served, whoever asks."""
+"""First come, first served, in whichever queue."""
 
 from __future__ import annotations
 

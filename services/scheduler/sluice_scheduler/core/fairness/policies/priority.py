@@ -1,4 +1,4 @@
-"""The highest priority first, whoever asks; of equals the oldest."""
+"""The highest priority first, in whichever queue; the oldest first among equals."""
 
 from __future__ import annotations
 
