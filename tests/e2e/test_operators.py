@@ -205,7 +205,7 @@ class TestRay:
                 lambda: jobs.granted("report") == {"head": (1, 1), "small": (2, 2), "submitter": (1, 1)},
                 seconds=FIRST_SEEN_S,
             )
-            assert not clusters.get("report")["spec"].get("suspend", False)
+            eventually(lambda: not clusters.get("report")["spec"].get("suspend", False), seconds=30)
             submitters = Applications(cluster, "a", "Job")
             eventually(lambda: not submitters.get("report")["spec"].get("suspend", False), seconds=30)
             assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["RayJob"]
