@@ -61,6 +61,11 @@ class Applications:
     def phase(self, name: str) -> str:
         return str(self.status(name).get("phase", ""))
 
+    def runs(self, name: str) -> bool:
+        """Whether it is there, and may make its pods."""
+        answer = self.api.get(f"{self.path}/{name}")
+        return answer.ok and not answer.body["spec"].get("suspend", False)
+
     def granted(self, name: str) -> dict[str, tuple[int, int]]:
         """Of each pod set how many are admitted, and how many it wants."""
         sets = self.status(name).get("podSets", ())

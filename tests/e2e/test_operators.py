@@ -205,9 +205,9 @@ class TestRay:
                 lambda: jobs.granted("report") == {"head": (1, 1), "small": (2, 2), "submitter": (1, 1)},
                 seconds=FIRST_SEEN_S,
             )
-            eventually(lambda: not clusters.get("report")["spec"].get("suspend", False), seconds=30)
+            eventually(lambda: clusters.runs("report"), seconds=30)
             submitters = Applications(cluster, "a", "Job")
-            eventually(lambda: not submitters.get("report")["spec"].get("suspend", False), seconds=30)
+            eventually(lambda: submitters.runs("report"), seconds=30)
             assert [each["spec"]["application"]["kind"] for each in shown(cluster)] == ["RayJob"]
             assert cpu_used(cluster) == "3.5"
             eventually(lambda: jobs.phase("report") == "Finished", seconds=60)
