@@ -133,6 +133,26 @@ def test_taking_back_is_linear_and_no_step_passes_its_budget(monkeypatch: pytest
     assert totals[1] < 2.5 * totals[0]
 
 
+@pytest.mark.parametrize("cpu", [10_000, 39_300])
+def test_shedding_goes_on_with_the_next_records(cpu: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all of a budget is spent in vain on a rest that is smaller than any pod."""
+    monkeypatch.setattr(Budget.__init__, "__defaults__", (40,))
+    bench = Bench(40)
+    bench.capacity(40_000)
+    for event in bench.pods(80):
+        step(bench.state, replace(event, pod=replace(event.pod, requests={"cpu": 500})))
+    bench.tick(1000)
+    bench.go_on()
+    assert bench.state.forest.root.usage[("bench", "all", "cpu")] == 40_000
+    bench.see(NodeEvent, "node", node=NodeFacts(allocatable={"cpu": cpu}))
+    for _ in range(80):
+        if not bench.state.cell.unfinished:
+            break
+        bench.tick()
+    held = bench.state.forest.root.usage[("bench", "all", "cpu")]
+    assert (bool(bench.state.cell.unfinished), cpu - 500 < held <= cpu) == (False, True), held
+
+
 def reachable(bench: Bench) -> int:
     seen: set[int] = set()
     found: list[Any] = [bench.state]

@@ -98,6 +98,7 @@ class Search:
         may_take_from: Callable[[Branch], bool],
         may_take: Callable[[Unit], bool],
         avoid: Branch | None = None,
+        in_parts: bool = False,
     ) -> None:
         self._state = state
         self._budget = budget
@@ -107,6 +108,7 @@ class Search:
         self._may_take_from = may_take_from
         self._may_take = may_take
         self._avoid = avoid  # the leaf of the claim itself
+        self._in_parts = in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
         self._left: dict[Branch, list[Unit]] = {}  # units that were looked at and not taken
         self._looks: dict[Branch, Iterator[Unit]] = {}
         self._whole: set[int] = set()  # applications that were taken whole
@@ -207,9 +209,11 @@ class Search:
             self._was_short[room] = None
             most = self._paper.missing(room) if small else _ANY_SIZE
             unit = self._next_unit(room, room.branch, most)
-            if unit is None or self._budget.is_overdrawn:
+            if unit is None or (self._budget.is_overdrawn and not self._in_parts):
                 return False
             self.take(unit)
+            if self._in_parts and self._budget.is_spent:
+                return True
         self.spare()
         return bool(self.taken)
 
