@@ -187,6 +187,12 @@ class Branch:
         held = self.held
         return any(held.get(kind, 0) << FRACTION_BITS < amount for kind, amount in self.deserved.items())
 
+    @property
+    def has_allowance(self) -> bool:
+        """Whether a claim may be small enough to stay within what it deserves."""
+        held = self.held
+        return any(held.get(kind, 0) < amount for kind, amount in self.allowed.items())
+
     def take_turn(self, at: int) -> None:
         """Stand among the siblings no later than any claim could; without a claim, stand back."""
         parent = self.parent

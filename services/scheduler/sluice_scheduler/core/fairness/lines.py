@@ -96,6 +96,11 @@ class Line:
         """Whether all claims are of one shape."""
         return len(self._rows) < 2
 
+    @property
+    def variety(self) -> int:
+        """How many shapes there are."""
+        return len(self._rows)
+
     def first(self) -> Claim | None:
         """The first of all, whether or not it fits."""
         return self._top(self._all, parked=True)

@@ -74,6 +74,8 @@ class Shapes(Ground):
         self.claims[claim.key] = claim
         shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
         leaf.line.join(claim)
+        if shape.scattered or not all(spot.asleep for spot in shape.spots):
+            self._awake[shape] = None
         if shape.amounts:
             self._want(leaf, shape.group, shape.amounts, 1)
         self._press(shape, 1)

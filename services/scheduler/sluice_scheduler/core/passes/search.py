@@ -108,7 +108,9 @@ class Search:
         self._may_take_from = may_take_from
         self._may_take = may_take
         self._avoid = avoid  # the leaf of the claim itself
-        self._in_parts = in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
+        self._in_parts = (
+            in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
+        )
         self._left: dict[Branch, list[Unit]] = {}  # units that were looked at and not taken
         self._looks: dict[Branch, Iterator[Unit]] = {}
         self._whole: set[int] = set()  # applications that were taken whole
