@@ -173,7 +173,7 @@ class Branch:
         assert self.head is not None
         policy = self.parent.policy
         at = at if policy.reclaims or at == COVERED else BEYOND
-        if not self.is_leaf or self.line.is_uniform or getattr(policy, "by_line", False):
+        if getattr(policy, "by_line", False) or not self.is_leaf or self.line.is_uniform:
             return at, policy.rank(self, self.head)
         return at, min(policy.rank(self, claim) for claim in self.line.ready())
 

@@ -74,7 +74,8 @@ class Line:
         if claim.ends_in_ms:
             del self.brief[bisect_left(self.brief, claim.place, key=_by_place)]
         claim.line = ""
-        return self.first_of(claim.shape) is None
+        row = self._rows[claim.shape]
+        return row[0] is claim and self.first_of(claim.shape) is None
 
     def head(self) -> Claim | None:
         """The claim to be tried next: in a strict line the first, otherwise the first of what may fit."""
@@ -175,8 +176,11 @@ class Line:
             first = self.first_of(shape) if parked or shape not in self.parked else None
             if first is None:
                 heapq.heappop(heap)
-            elif first.place != place:
-                heapq.heapreplace(heap, (first.place, number, shape))
-            else:
+            elif first.place == place:
                 return first
+            else:
+                entry = (first.place, number, shape)
+                heapq.heapreplace(heap, entry)
+                if heap[0] is entry:
+                    return first
         return None
