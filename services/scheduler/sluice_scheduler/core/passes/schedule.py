@@ -8,6 +8,7 @@ from typing import Final
 
 from sluice.decisions import Admit, AdmitWorkload
 
+from sluice_scheduler.core.applications.evict import overdue_ms
 from sluice_scheduler.core.applications.queuejobs import run_jobs
 from sluice_scheduler.core.applications.release import admit_workload, compare_with_objects, release_of
 from sluice_scheduler.core.applications.workloads import clean_up
@@ -78,7 +79,7 @@ def waits_for_time(state: State) -> bool:
 def next_due_ms(state: State) -> int:
     """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
     soon_ms = state.now_ms + 1_000
-    waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
+    waits = (state.retries, state.pauses, state.resting, state.gangs, state.failing)
     ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
     if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
         return soon_ms
@@ -87,8 +88,9 @@ def next_due_ms(state: State) -> int:
         *first_turns_ms(state),
         *late_ms(state),
         *state.starting.values(),
+        *overdue_ms(state),
     ]
-    return max(soon_ms, min(times))
+    return max(soon_ms, min(time_ms for time_ms in times if time_ms > state.now_ms))
 
 
 def serve(state: State, budget: Budget) -> bool:
