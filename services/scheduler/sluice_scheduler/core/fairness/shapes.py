@@ -105,9 +105,9 @@ class Shapes(Ground):
 
     def _press(self, shape: Shape, count: int) -> None:
         """Count a claim at each place that it may go to. With one pool there is no choice, and so nothing to count."""
-        choices = len(shape.spots)
         if len(self._places.pools) < 2:
             return
+        choices = len(shape.spots)
         pressure = self.pressure
         for spot in shape.spots:
             for dim, amount in spot.cost:

@@ -95,17 +95,18 @@ def next_due_ms(state: State) -> int:
 
 def serve(state: State, budget: Budget) -> bool:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
+    any_turns = len(state.turns) > 0  # none is taken meanwhile
     while not budget.is_spent:
         if state.free:
             start_free(state)
-        kept = reserved_that_fits(state) if len(state.turns) else None
+        kept = reserved_that_fits(state) if any_turns else None
         if kept is not None:
             state.forest.keep_nothing()
         found = kept or state.forest.next()
         if found is None:
             return True
         admit(state, *found, was_kept=kept is not None)
-        if len(state.turns):
+        if any_turns:
             forget_turns(state)
         budget.spend()
     return False

@@ -224,6 +224,8 @@ class Search:
             return None if scope is self._avoid else self._unit_in(room, scope, most)
         with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
             for child in islice(children, _BARREN_MAX):
+                if self._in_parts and self.taken and self._budget.is_spent:
+                    return None
                 if self._is_open(child, room.bound.dims):
                     unit = self._next_unit(room, child, most)
                     if unit is not None:
