@@ -91,9 +91,8 @@ bench-workloads: setup ## Measure 15,000 DynamicWorkloads on the embedded API se
 	@$(BIN)/python -m tests.bench.workloads
 
 .PHONY: bench-core
-bench-core: setup ## Measure the core alone, and plot cost against size (build/core.png)
-	@mkdir -p build
-	@$(BIN)/python -u -m tests.bench.core --plot build/core.png
+bench-core: setup ## Measure the core alone, and plot cost against size (docs/images/core-cost.png)
+	@$(BIN)/python -u -m tests.bench.core --plot docs/images/core-cost.png
 
 MINUTES ?= 60
 .PHONY: soak-core

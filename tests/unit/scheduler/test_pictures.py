@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sluice_scheduler.simulator.compare import Outcome, table
 from sluice_scheduler.simulator.plot import PANELS_MAX, draw_queues, plot_queues, unit_of
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.samples import (
     Interval,
     Portion,
     Sample,
+    averaged,
     contended_times,
     most_contended,
     play,
+    window,
 )
 from sluice_scheduler.simulator.scenario import Scenario, ScenarioError
 
@@ -67,6 +70,32 @@ def test_who_lacks_most_while_pods_wait_is_contended_most() -> None:
     assert most_contended(samples, 1) == ["poor"], "who asks for less, or holds more, lacks nothing"
     assert most_contended(samples, 2) == ["rich", "poor"], "then who holds most; in their order"
     assert most_contended([sample(0, contended=True, a=0.1, b=0.2), sample(1, a=0.1, b=0.2)], 1) == ["b"]
+
+
+def test_what_is_drawn_is_the_time_around_contention() -> None:
+    idle = [sample(0, a=0.0), sample(1000, contended=True, a=0.5), sample(1100, a=0.5), sample(5000, a=0.0)]
+    assert window([idle]) == Interval(990, 1110)
+    assert window([idle, [sample(0), sample(2000, contended=True), sample(2100)]]) == Interval(890, 2210)
+    most = [sample(0, a=0.0), sample(10, contended=True, a=0.5), sample(90, a=0.5), sample(100, a=0.0)]
+    assert window([most]) == Interval(0, 100), "all, if that is most of it"
+    assert window([[sample(0), sample(70)]]) == Interval(0, 70)
+
+
+def test_where_points_would_lie_over_each_other_means_are_drawn() -> None:
+    samples = [sample(at, a=(at / 100, 0.5, float(at % 20 == 0))) for at in range(0, 110, 10)]
+    assert averaged(samples, Interval(0, 100), 10) == samples
+    halves = averaged(samples, Interval(0, 100), 2)
+    assert [each.at_ms for each in halves] == [0, 50, 100]
+    found = [each.portions["a"] for each in halves]
+    assert [portion.held for portion in found] == pytest.approx([0.2, 0.7, 0.7])
+    assert [portion.deserved for portion in found] == pytest.approx([0.5, 0.5, 0.5])
+    assert [portion.asked for portion in found] == pytest.approx([0.6, 0.4, 0.4])
+    long = [sample(0, a=1.0), sample(1, a=0.0), sample(2, a=0.5), sample(60, a=0.25), sample(100, a=0.0)]
+    assert [each.portions["a"].held for each in averaged(long, Interval(0, 100), 2)] == pytest.approx(
+        [(1 + 48 * 0.5) / 50, (10 * 0.5 + 40 * 0.25) / 50, 0.3]
+    )
+    thirds = averaged(samples, Interval(20, 80), 3)
+    assert [each.portions["a"].held for each in thirds] == pytest.approx([0.25, 0.45, 0.65, 0.65])
 
 
 def drawn_lines(axes: Any) -> list[str]:
@@ -121,6 +150,33 @@ def scenario(**more: object) -> Scenario:
     )
 
 
+def test_what_is_thrown_away_is_told_by_queue_and_in_all() -> None:
+    """Ten seconds after the first has begun the other queue, which is guaranteed it all, takes its room."""
+    pod_set = {"name": "main", "count": 1, "requests": {"cpu": "1"}}
+    jobs = {
+        queue: {"name": f"of-{queue}", "queue": queue, "podSets": [pod_set]} for queue in ("poor", "owed")
+    }
+    played = scenario(
+        queues=[{"name": "poor"}, {"name": "owed", "guaranteed": {"cpu": "1"}}],
+        events=[{"at": "0s", "submit": jobs["poor"]}, {"at": "10s", "submit": jobs["owed"]}],
+        until="60s",
+    )
+    simulation, samples = play(played)
+    summary = simulation.result.summary
+    assert summary["lost_work_ms"] == {"poor": 10_000, "owed": 0}
+    assert summary["lost_work_total_ms"] == 10_000
+    outcome = Outcome(
+        policy="drf", result=simulation.result, mean_shares={}, mean_waits_s={}, samples=samples
+    )
+    assert outcome.as_line()["lost_work_total_ms"] == 10_000
+    head, first, *more = table([outcome])
+    assert (head.split()[-2:], first.split()[-1]) == (["lost", "work"], "10s")
+    assert [line.split() for line in more if line.startswith(("lost work", "poor", "owed"))] == [
+        ["lost", "work,", "seconds", "drf"],
+        ["poor", "10"],
+    ]
+
+
 def test_a_simulation_remembers_when_pods_waited() -> None:
     simulation, samples = play(scenario(until="60s"))
     found = {each.at_ms: (each.contended, each.portions["a"].held) for each in samples}
@@ -132,5 +188,9 @@ def test_a_simulation_remembers_when_pods_waited() -> None:
         60_000: (False, 0.0),
     }
     assert samples[0].portions.keys() == {"a"}, "leaves only"
+    claims = {each.at_ms: (each.portions["a"].deserved, each.portions["a"].asked) for each in samples}
+    assert claims[5_000] == (pytest.approx(1.0), 2.0)
+    assert claims[15_000] == (pytest.approx(1.0), 1.0)
+    assert claims[25_000] == (0.0, 0.0)
     assert simulation.result.contended_ms == 10_000
     assert simulation.result.lines == Simulation(scenario(until="60s")).run().lines

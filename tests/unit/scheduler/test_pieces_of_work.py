@@ -133,6 +133,26 @@ def test_taking_back_is_linear_and_no_step_passes_its_budget(monkeypatch: pytest
     assert totals[1] < 2.5 * totals[0]
 
 
+@pytest.mark.parametrize("cpu", [10_000, 39_300])
+def test_shedding_goes_on_with_the_next_records(cpu: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all of a budget is spent in vain on a rest that is smaller than any pod."""
+    monkeypatch.setattr(Budget.__init__, "__defaults__", (40,))
+    bench = Bench(40)
+    bench.capacity(40_000)
+    for event in bench.pods(80):
+        step(bench.state, replace(event, pod=replace(event.pod, requests={"cpu": 500})))
+    bench.tick(1000)
+    bench.go_on()
+    assert bench.state.forest.root.usage[("bench", "all", "cpu")] == 40_000
+    bench.see(NodeEvent, "node", node=NodeFacts(allocatable={"cpu": cpu}))
+    for _ in range(80):
+        if not bench.state.cell.unfinished:
+            break
+        bench.tick()
+    held = bench.state.forest.root.usage[("bench", "all", "cpu")]
+    assert (bool(bench.state.cell.unfinished), cpu - 500 < held <= cpu) == (False, True), held
+
+
 def reachable(bench: Bench) -> int:
     seen: set[int] = set()
     found: list[Any] = [bench.state]
@@ -219,6 +239,40 @@ def test_a_pod_that_ends_costs_the_same_among_many_queues(
             bench.finish(held)
             calls.append(len(made))
     assert calls[1] <= calls[0] + 8
+
+
+@pytest.mark.parametrize("fan_out", [0, 10])
+def test_who_does_not_fit_is_not_looked_at_again_because_one_pod_ended(
+    fan_out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every queue waits, with pods of four sizes, and one has reached its limit with the smallest."""
+    bench = Bench(100, fan_out=fan_out)
+    bench.queue("q0001", "p0000" if fan_out else "", limit={"cpu": "1"})
+    for event in bench.pods(2_000):
+        step(bench.state, event)
+    for event in bench.pods(5, requests=lambda _: {"cpu": 100}, queues=["q0001"], series=1):
+        step(bench.state, event)
+    bench.capacity(500_000)
+    bench.tick(1000)
+    assert len([leaf for leaf in bench.state.forest.leaves.values() if len(leaf.line)]) == 100
+    held = [pod for pod in bench.state.pods if pod.holds and pod.queue != "q0001"][:20]
+    tried = counted(monkeypatch, Fits, "open_spot")
+    for pod in held:
+        bench.finish(pod)
+    assert len([pod for pod in bench.state.pods if pod.holds]) >= 380
+    assert len(tried) < 8 * len(held)
+
+
+def test_a_turn_is_taken_without_looking_at_each_of_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are served as before: by place, and the deserved first."""
+    bench = Bench(2)
+    bench.capacity(10)
+    bench.submit(400, requests=lambda number: {"cpu": 1000 + number})
+    bench.tick(1000)
+    looked = counted(monkeypatch, Forest, "_class_of_shape")
+    found = bench.capacity(500_000)
+    assert [decision.uid[:8] for decision in found] == [f"{number:08}" for number in range(400)]  # type: ignore[attr-defined]
+    assert len(looked) < 16 * 400
 
 
 def test_a_search_that_found_nobody_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from bench.core import Bench
 from sluice.events import ConfigEvent, PodEvent, PodFacts
 from sluice_scheduler.core import step
+from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.move import Move
 
 
@@ -66,3 +67,25 @@ def test_who_has_less_as_a_branch_is_tried_although_his_siblings_have_nothing() 
     submit("poor", "q0002")
     bench.tick()
     assert [pod.queue for pod in bench.state.pods if pod.evicting] == ["q0000"]
+
+
+def test_everybody_is_tried_though_those_before_use_up_what_a_step_may_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search goes on behind those that were tried in vain, and ends."""
+    monkeypatch.setattr(Budget.__init__, "__defaults__", (20,))
+    bench = Bench(31)
+    reclaim_at_once(bench)
+    victim, *others = bench.queues
+    bench.queue(victim, "", minimum_run_ms=3_600_000)
+    bench.submit(100, requests=lambda _: {"cpu": 1_000}, queues=[victim])
+    bench.capacity(100_000)
+    bench.submit(60, requests=lambda _: {"cpu": 1_000}, queues=others, series=1)
+    tried = count_tries(monkeypatch)
+    bench.tick(1_000)
+    for _ in range(60):
+        if not bench.state.cell.unfinished:
+            break
+        bench.tick()
+    assert not bench.state.cell.unfinished
+    assert sorted(tried) == sorted(others), "each once"

@@ -37,6 +37,8 @@ class Outcome:
             "contended_utilisation": self.result.contended_use,
             "utilisation": summary["utilisation"],
             "reclaims": summary["reclaims"],
+            "lost_work_ms": summary["lost_work_ms"],
+            "lost_work_total_ms": summary["lost_work_total_ms"],
             "decisions": summary["decisions"],
             "at": summary["at"],
         }
@@ -63,7 +65,7 @@ def _play(scenario: Scenario, policies: Mapping[str, Policy], name: str) -> Outc
 
 def table(outcomes: list[Outcome]) -> list[str]:
     """Waits of all pods; all the rest is of the time in which some pod waited."""
-    head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'contended':>10} {'Jain':>7} {'reclaims':>9}"
+    head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'contended':>10} {'Jain':>7} {'reclaims':>9} {'lost work':>10}"
     width = _width(outcomes)
     lines = [f"{'policy':<{width}} {head}"]
     for outcome in outcomes:
@@ -72,12 +74,19 @@ def table(outcomes: list[Outcome]) -> list[str]:
         lines.append(
             f"{outcome.policy:<{width}} {result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
             f"{waits['p99'] / 1000:>9.0f}s {result.contended_ms / 1000:>9.0f}s {result.evenness:>7.3f} "
-            f"{result.summary['reclaims']:>9}"
+            f"{result.summary['reclaims']:>9} {result.summary['lost_work_total_ms'] / 1000:>9.0f}s"
         )
     lines += _block("mean wait, seconds", [outcome.mean_waits_s for outcome in outcomes], outcomes, ".0f")
     lines += _block("mean share, by weight", [outcome.mean_shares for outcome in outcomes], outcomes, ".4f")
+    lost = [_seconds(outcome.result.summary["lost_work_ms"]) for outcome in outcomes]
+    lines += _block("lost work, seconds", lost, outcomes, ".0f")
     uses = [outcome.result.contended_use for outcome in outcomes]
     return lines + _block("mean use while pods wait", uses, outcomes, ".1%")
+
+
+def _seconds(by_queue: Mapping[str, int]) -> dict[str, float]:
+    """Of those that lost anything."""
+    return {queue: time_ms / 1000 for queue, time_ms in by_queue.items() if time_ms}
 
 
 def _width(outcomes: list[Outcome]) -> int:
@@ -86,6 +95,8 @@ def _width(outcomes: list[Outcome]) -> int:
 
 
 def _block(title: str, columns: list[dict[str, float]], outcomes: list[Outcome], form: str) -> list[str]:
+    if not any(columns):
+        return []
     width = _width(outcomes)
     lines = ["", f"{title:<24} " + " ".join(f"{outcome.policy:>{width}}" for outcome in outcomes)]
     for name in dict.fromkeys(name for column in columns for name in column):

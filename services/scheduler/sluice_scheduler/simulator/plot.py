@@ -10,16 +10,25 @@ from textwrap import fill
 from typing import Any, Final, NamedTuple
 
 from sluice_scheduler.simulator.compare import Outcome
-from sluice_scheduler.simulator.samples import Sample, contended_times, most_contended
+from sluice_scheduler.simulator.samples import (
+    Interval,
+    Sample,
+    averaged,
+    contended_times,
+    most_contended,
+    window,
+)
 from sluice_scheduler.simulator.scenario import ScenarioError
 
 #: A picture has no more panels one above the other; the queues that were contended least are only named.
 PANELS_MAX: Final = 8
 _NAMED_MAX: Final = 20
 _LETTERS_PER_INCH: Final = 14
+#: More points of a line than this lie over each other: what is drawn instead is their means.
+_POINTS_MAX: Final = 300
 #: What holds in the end is drawn on for this part of the whole time.
 _TAIL: Final = 0.05
-_HELD, _DESERVED, _ASKED, _CONTENDED = "tab:blue", "black", "tab:red", "0.9"
+_HELD, _DESERVED, _ASKED, _CONTENDED = "tab:blue", "black", "tab:red", "0.86"
 
 
 class Unit(NamedTuple):
@@ -54,11 +63,11 @@ def draw_queues(samples: Sequence[Sample]) -> Any:
     figure, panels = _pyplot().subplots(
         len(queues), 1, figsize=(9, 1.2 + 1.3 * len(queues)), sharex=True, sharey=True, squeeze=False
     )
-    unit, top = unit_of(_span_ms([samples])), _top([samples], queues)
+    scale = Scale.of([samples], queues)
     for (axes,), queue in zip(panels, queues, strict=True):
-        _draw_queue(axes, samples, queue, unit=unit, top=top)
+        _draw_queue(axes, samples, queue, scale)
         axes.set_title(queue, loc="left", fontsize="small")
-    panels[-1][0].set_xlabel(unit.name)
+    panels[-1][0].set_xlabel(scale.unit.name)
     _finish(figure, [samples], queues)
     return figure
 
@@ -70,7 +79,7 @@ def draw_comparison(outcomes: Sequence[Outcome]) -> Any:
     rows, columns = len(queues) + 1, len(outcomes)
     figure = _pyplot().figure(figsize=(3 + 3 * columns, 3 + 1.3 * len(queues)))
     grid = figure.add_gridspec(rows, columns, height_ratios=[*[1] * len(queues), 1.6])
-    unit, top = unit_of(_span_ms(everybody)), _top(everybody, queues)
+    scale = Scale.of(everybody, queues)
     panels: list[list[Any]] = []
     for row, queue in enumerate(queues):
         panels.append([])
@@ -78,13 +87,13 @@ def draw_comparison(outcomes: Sequence[Outcome]) -> Any:
             first = panels[0][0] if panels[0] else None
             axes = figure.add_subplot(grid[row, column], sharex=first, sharey=first)
             panels[row].append(axes)
-            _draw_queue(axes, outcome.samples, queue, unit=unit, top=top)
+            _draw_queue(axes, outcome.samples, queue, scale)
             axes.tick_params(labelbottom=row == len(queues) - 1, labelleft=column == 0)
         panels[row][0].set_title(queue, loc="left", fontsize="small")
     for axes, outcome in zip(panels[0], outcomes, strict=True):
         axes.set_title(f"{outcome.policy}: Jain {outcome.result.evenness:.3f}", fontsize="medium")
     for axes in panels[-1]:
-        axes.set_xlabel(unit.name)
+        axes.set_xlabel(scale.unit.name)
     _draw_waits(figure.add_subplot(grid[-1, :]), outcomes)
     _finish(figure, everybody, queues)
     return figure
@@ -105,11 +114,27 @@ def _most_contended_of_any(everybody: Sequence[Sequence[Sample]]) -> list[str]:
     return [queue for queue in everybody[0][0].portions if queue in chosen]
 
 
-def _draw_queue(axes: Any, samples: Sequence[Sample], queue: str, *, unit: Unit, top: float) -> None:
+class Scale(NamedTuple):
+    """What all panels of a picture share: the time that they show, in which unit, and up to which share."""
+
+    within: Interval
+    unit: Unit
+    top: float
+
+    @classmethod
+    def of(cls, everybody: Sequence[Sequence[Sample]], queues: Sequence[str]) -> Scale:
+        within = window(everybody)
+        drawn = [averaged(samples, within, _POINTS_MAX) for samples in everybody]
+        return cls(within, unit_of(within.end_ms - within.start_ms), _top(drawn, queues))
+
+
+def _draw_queue(axes: Any, samples: Sequence[Sample], queue: str, scale: Scale) -> None:
     """What is beyond the scale runs along its edge."""
-    samples = _with_tail(samples)
+    unit, top = scale.unit, scale.top
+    contended = contended_times(samples)
+    samples = _with_tail(averaged(samples, scale.within, _POINTS_MAX))
     times = [sample.at_ms / unit.ms for sample in samples]
-    waits = [(start / unit.ms, (end - start) / unit.ms) for start, end in contended_times(samples)]
+    waits = [(start / unit.ms, (end - start) / unit.ms) for start, end in contended]
     axes.broken_barh(waits, (0, 1), transform=axes.get_xaxis_transform(), color=_CONTENDED, zorder=0)
     held = [sample.portions[queue].held for sample in samples]
     axes.fill_between(times, held, step="post", color=_HELD, alpha=0.6, linewidth=0.5)
@@ -121,6 +146,8 @@ def _draw_queue(axes: Any, samples: Sequence[Sample], queue: str, *, unit: Unit,
             known = [float("nan") if figure is None else min(figure, 0.99 * top) for figure in figures]
             axes.step(times, known, where="post", linewidth=1, **style)
     axes.margins(x=0)
+    if scale.within.start_ms:
+        axes.set_xlim(scale.within.start_ms / unit.ms, scale.within.end_ms / unit.ms)
     axes.set_ylim(0, top)
 
 
@@ -184,7 +211,3 @@ def _top(everybody: Sequence[Sequence[Sample]], queues: Sequence[str]) -> float:
     highest = max((max(portion.held, portion.deserved or 0.0) for portion in drawn), default=0.0)
     asked = max((portion.asked or 0.0 for portion in drawn), default=0.0)
     return 1.05 * max(highest, min(asked, 1.25 * highest)) or 1.0
-
-
-def _span_ms(everybody: Sequence[Sequence[Sample]]) -> int:
-    return max(samples[-1].at_ms for samples in everybody)

@@ -17,6 +17,7 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.shares import SHARE_ONE, dominant_share
 from sluice_scheduler.core.passes.move import PATIENCE_MS
 from sluice_scheduler.core.passes.schedule import next_due_ms, waits_for_time
+from sluice_scheduler.core.stored.entities import LostWork
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.cell import CLUSTER, CONFIG, SimulatedCell
 from sluice_scheduler.simulator.fairness import evenness, tree_of
@@ -101,6 +102,7 @@ class Simulation:
         self._agenda: list[tuple[int, int, int, Callable[[], object]]] = []
         self._entries = 0
         self._changed_ms = 0
+        self._measured_at = (-1, -1)  # the world's version and the decisions when shares were measured last
         self._evenness = 1.0
         self._grown_from: list[Queue] = []
         self._tree = tree_of(())
@@ -166,14 +168,22 @@ class Simulation:
                 break
         else:
             raise RestlessError(f"at {self.world.now_ms / 1000:g}s decisions do not come to an end")
-        shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
-        self.result.series.append((self.world.now_ms, shares))
-        self._evenness = self._measure_evenness()
+        self._measure()
         if self._waits_for_time():
             due_ms = next_due_ms(self.cell.state)
             if self._tick_ms is None or due_ms < self._tick_ms:
                 self._tick_ms = due_ms
                 self._plan(due_ms, _TICK, self._tick)
+
+    def _measure(self) -> None:
+        """Who holds how much now, and how evenly that is, unless nothing has happened since the last time."""
+        stands_at = (self.world.version, self.cell.decided)
+        if stands_at == self._measured_at:
+            return
+        self._measured_at = stands_at
+        shares = {queue.name: self._share(queue.name) for queue in self._scenario.queues}
+        self.result.series.append((self.world.now_ms, shares))
+        self._evenness = self._measure_evenness()
 
     def _feed_news(self) -> bool:
         """Whether there was any."""
@@ -310,6 +320,11 @@ class Simulation:
         held = sorted(branch.usage.items()) if branch else []
         return {f"{pool}/{resource}": whole(resource, amount) for (_, pool, resource), amount in held}
 
+    def _lost_work_ms(self, queue: str) -> int:
+        """The running time of its own pods that was thrown away when they were taken back."""
+        lost = self.cell.state.lost_work.get(f"{LostWork.kind}/{queue}")
+        return lost.total_ms if lost is not None else 0
+
     def _compare(self, index: int, expectation: Expectation) -> None:
         def check(what: str, found: float, wanted: float, tolerance: float = 0.0) -> None:
             if abs(found - wanted) > tolerance + 1e-9:
@@ -343,6 +358,8 @@ class Simulation:
             "usage": {queue: self._usage(queue) for queue in queues},
             "shares": {queue: self._share(queue) for queue in queues},
             "reclaims": self._statistics.reclaims,
+            "lost_work_ms": {queue: self._lost_work_ms(queue) for queue in queues},
+            "lost_work_total_ms": sum(self._lost_work_ms(queue) for queue in queues),
             "decisions": self.cell.decided,
             "wait_ms": self._statistics.waits(),
             "utilisation": self._statistics.use.mean(),

@@ -84,7 +84,7 @@ class World:
         self._nodes: dict[str, list[str]] = {}
         self._pools: dict[str, Pool] = {}
         self._classes: set[str] = set()
-        self._version = 0
+        self.version = 0  # rises with each record
         self._news: list[Event] = []
 
     def take_news(self) -> list[Event]:
@@ -326,13 +326,13 @@ class World:
         )
 
     def _tell(self, make: Any, *, change: Change = "MODIFIED", **fields: Any) -> None:
-        self._version += 1
+        self.version += 1
         self._news.append(
             make(
                 time_ms=self.now_ms,
                 cluster=CLUSTER,
                 change=change,
-                resource_version=self._version,
+                resource_version=self.version,
                 **fields,
             )
         )

@@ -62,6 +62,12 @@ def hasten(state: State) -> None:
             state.workloads.put(workload)
 
 
+def overdue_ms(state: State) -> list[int]:
+    """When `hasten` does so."""
+    workloads = [state.workloads.get(key) for key in state.suspending]
+    return [w.deadline_ms + SUSPENSION_MS if w is not None else state.now_ms for w in workloads]
+
+
 def evict_pod(state: State, pod: Pod, deadline_ms: int, reason: str, sentence: str, *, by: int = 0) -> None:
     """Decide that a pod leaves, unless it does so by another decision."""
     with state.changing(pod):

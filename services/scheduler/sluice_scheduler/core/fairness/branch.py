@@ -173,7 +173,7 @@ class Branch:
         assert self.head is not None
         policy = self.parent.policy
         at = at if policy.reclaims or at == COVERED else BEYOND
-        if not self.is_leaf or self.line.is_uniform or getattr(policy, "by_line", False):
+        if getattr(policy, "by_line", False) or not self.is_leaf or self.line.is_uniform:
             return at, policy.rank(self, self.head)
         return at, min(policy.rank(self, claim) for claim in self.line.ready())
 
@@ -186,6 +186,12 @@ class Branch:
         """Whether it has less than it deserves of anything."""
         held = self.held
         return any(held.get(kind, 0) << FRACTION_BITS < amount for kind, amount in self.deserved.items())
+
+    @property
+    def has_allowance(self) -> bool:
+        """Whether a claim may be small enough to stay within what it deserves."""
+        held = self.held
+        return any(held.get(kind, 0) < amount for kind, amount in self.allowed.items())
 
     def take_turn(self, at: int) -> None:
         """Stand among the siblings no later than any claim could; without a claim, stand back."""

@@ -43,6 +43,20 @@ class Fits(Shapes):
                 return False
         return True
 
+    def _doze(self) -> None:
+        """Let shapes fall asleep that nobody can be served with, until one is found with which somebody may."""
+        while self._awake:
+            shape, _ = self._awake.popitem()
+            if self._may_fit(shape):
+                self._awake[shape] = None
+                return
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether there is room for a shape, and a leaf that would try it."""
+        if not shape.placeable or len(shape.sleepers) == len(shape.lines):
+            return False
+        return bool(shape.scattered) or any(self._is_open(spot) for spot in shape.spots)
+
     def _is_allowed(self, leaf: Branch, spot: Spot) -> bool:
         """Whether no limit on the way up is in the way."""
         return not leaf.bounded or self._first_limit(leaf, spot.cost) is None
@@ -104,6 +118,7 @@ class Fits(Shapes):
                 self._dirty[leaf] = None
             shape.sleepers = {}
         elif isinstance(watcher, HeldBack):
+            self._awake[watcher.shape] = None
             watcher.shape.sleepers.pop(watcher.leaf, None)
             watcher.leaf.line.unpark(watcher.shape)
             self._dirty[watcher.leaf] = None

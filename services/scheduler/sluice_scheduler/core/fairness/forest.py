@@ -9,7 +9,8 @@ What is done instead, with the same result:
 * Nothing is done for a claim that stops fitting. Its queue keeps its turn, which can only be too early. Whoever
   comes up is looked at again: if its head does not fit, the shape is *parked* in its line, and the queue takes
   the turn of its next one.
-* A shape that fits nowhere under the root *sleeps*. While all do, nobody's turn comes, whatever the heaps say.
+* A shape that fits nowhere under the root *sleeps*. While all do, nobody's turn comes, whatever the heaps say: once
+  somebody does not fit it is asked whether anything does, and if not, all others keep their turns unlooked at.
 * What did not fit watches one room (rooms.py). When that has become large enough, those that wait with it are
   unparked, and only those.
 * What has moved marks its leaf; `settle` brings those leaves and the branches above them up to date.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Turn
 from sluice_scheduler.core.fairness.claims import (
@@ -37,6 +38,9 @@ from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.rooms import stop_watching
 from sluice_scheduler.core.fairness.tree import QueueNode
+
+#: Of a line with more shapes than this not each is looked at: it stands where the best of them could.
+_SHAPES_MAX: Final = 64
 
 
 class Served(NamedTuple):
@@ -146,6 +150,7 @@ class Forest(Fits):
                 return first, first.head, spot
             if spot is None:
                 self._take_turn(first)
+                self._doze()
         found = self._best(self.root)
         return None if found is None else (found.leaf, found.claim, found.spot)
 
@@ -157,7 +162,7 @@ class Forest(Fits):
         """
         best: Served | None = None
         seen: list[Turn] = []
-        while (child := branch.first()) is not None:
+        while self._awake and (child := branch.first()) is not None:
             turn = child.turn
             assert turn is not None, child.name
             if best is not None and best.key <= turn[:3]:
@@ -181,6 +186,7 @@ class Forest(Fits):
         spot = self.open_spot(leaf, claim.shape)
         if spot is None:
             self._take_turn(leaf)
+            self._doze()
             return None
         if leaf.line.is_uniform and len(claim.shape.spots) == 1 and leaf.turn is not None:
             return Served(leaf.turn[:3], leaf, claim, spot, leaf.turn[0])  # it stands just where it may
@@ -190,8 +196,9 @@ class Forest(Fits):
     def _best_below(self, branch: Branch) -> Served | None:
         found = self._best(branch)
         if found is None:
-            branch.head = None
-            branch.take_turn(BEYOND)
+            if self._awake:  # if not, those below it keep their turns too
+                branch.head = None
+                branch.take_turn(BEYOND)
             return None
         at = self._class_above(branch, found.at, found.spot.kinds, found.spot.cost)
         return found._replace(key=(*branch.rank(found.claim, at), branch.order), at=at)
@@ -228,6 +235,9 @@ class Forest(Fits):
             return at
         if best != COVERED and not leaf.parent.policy.reclaims:
             return at  # under such a policy no other class counts
+        if leaf.line.variety > _SHAPES_MAX:
+            may_cover, may_deserve = leaf.guarantees and leaf.may_cover, leaf.has_allowance
+            return min(at, COVERED if may_cover else DESERVED if may_deserve else BEYOND)
         for claim in leaf.line.ready():
             at = min(at, self._class_of_shape(leaf, claim.shape))
             if at == best:

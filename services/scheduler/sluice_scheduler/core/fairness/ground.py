@@ -188,11 +188,12 @@ class Ground:
 
     def short_of(self, leaf: Branch, cost: Cost) -> Bound | None:
         """The first bound from the queue up that something does not fit under."""
-        limit = self._first_limit(leaf, cost)
+        limit = self._first_limit(leaf, cost) if leaf.bounded else None
         if limit is not None:
             return limit[0].bound
+        rooms_of = self.root.rooms_of
         for dim, amount in cost:
-            room = self._root_room(dim)
+            (room,) = rooms_of.get(dim) or (self._root_room(dim),)
             if amount > room.left:
                 return room.bound
         return None

@@ -74,7 +74,8 @@ class Line:
         if claim.ends_in_ms:
             del self.brief[bisect_left(self.brief, claim.place, key=_by_place)]
         claim.line = ""
-        return self.first_of(claim.shape) is None
+        row = self._rows[claim.shape]
+        return row[0] is claim and self.first_of(claim.shape) is None
 
     def head(self) -> Claim | None:
         """The claim to be tried next: in a strict line the first, otherwise the first of what may fit."""
@@ -95,6 +96,11 @@ class Line:
     def is_uniform(self) -> bool:
         """Whether all claims are of one shape."""
         return len(self._rows) < 2
+
+    @property
+    def variety(self) -> int:
+        """How many shapes there are."""
+        return len(self._rows)
 
     def first(self) -> Claim | None:
         """The first of all, whether or not it fits."""
@@ -170,8 +176,11 @@ class Line:
             first = self.first_of(shape) if parked or shape not in self.parked else None
             if first is None:
                 heapq.heappop(heap)
-            elif first.place != place:
-                heapq.heapreplace(heap, (first.place, number, shape))
-            else:
+            elif first.place == place:
                 return first
+            else:
+                entry = (first.place, number, shape)
+                heapq.heapreplace(heap, entry)
+                if heap[0] is entry:
+                    return first
         return None

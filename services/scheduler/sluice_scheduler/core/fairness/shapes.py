@@ -74,6 +74,8 @@ class Shapes(Ground):
         self.claims[claim.key] = claim
         shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
         leaf.line.join(claim)
+        if shape.scattered or not all(spot.asleep for spot in shape.spots):
+            self._awake[shape] = None
         if shape.amounts:
             self._want(leaf, shape.group, shape.amounts, 1)
         self._press(shape, 1)
@@ -103,9 +105,9 @@ class Shapes(Ground):
 
     def _press(self, shape: Shape, count: int) -> None:
         """Count a claim at each place that it may go to. With one pool there is no choice, and so nothing to count."""
-        choices = len(shape.spots)
         if len(self._places.pools) < 2:
             return
+        choices = len(shape.spots)
         pressure = self.pressure
         for spot in shape.spots:
             for dim, amount in spot.cost:

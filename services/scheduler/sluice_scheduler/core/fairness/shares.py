@@ -33,7 +33,8 @@ def dominant_share(held: Mapping[Kind, int], capacity: Mapping[Kind, int], weigh
         if amount > 0:
             whole = capacity.get(kind, 0)
             part = (amount << _SHARE_BITS) // (whole * weight) if whole > 0 else SHARE_ONE // weight
-            largest = max(largest, part)
+            if part > largest:  # noqa: PLR1730 - this is asked for each admission
+                largest = part
     return largest
 
 

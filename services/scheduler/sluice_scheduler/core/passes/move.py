@@ -117,6 +117,8 @@ class Move:
         search = self._search
         if search.small_units() and self._is_right():
             return True
+        if not search.met_any:
+            return False  # nor will it by units of other sizes
         search.give_back_all()
         for unit in search.enough_by_itself()[:_SINGLES_MAX]:
             search.take(unit)

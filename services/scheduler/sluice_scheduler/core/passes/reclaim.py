@@ -6,6 +6,7 @@ else deserved then fits into what they leave. Here is who may try one, in which 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
@@ -21,7 +22,8 @@ _SPOTS_MAX: Final = 8
 
 
 def reclaim(state: State, budget: Budget) -> bool:
-    """Let claims push others out where the rules allow it; whether everybody who may was tried."""
+    """Let claims push others out where the rules allow it; whether everybody who may was tried. If not, the next
+    pass goes on behind those who were tried in vain."""
     state.forest.settle()
     stands_on = _stands_on(state)
     known = state.barren
@@ -30,19 +32,28 @@ def reclaim(state: State, budget: Budget) -> bool:
     ripens = Ripens(state.now_ms)
     claimants = Claimants(state, ripens)
     session = Session(state, budget, ripens)
+    resumed = state.cell.in_vain
+    in_vain = sum(1 for _ in islice(iter(claimants.next, None), resumed))
     while (found := claimants.next()) is not None:
         leaf, claims = found
         if budget.is_spent:
+            state.leave_in_vain(in_vain)
             return False
-        for claim in claims:
-            if not claim.line or is_barred(state, claim):
-                continue  # since this pass began it has lost pods itself
-            if _let_in(session, leaf, claim):
-                state.forest.settle()
-                claimants.again(leaf)
-                break
-    state.barren = Barren(*stands_on, ripens.first_ms) if stands_on == _stands_on(state) else None
+        if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
+            state.forest.settle()
+            claimants.again(leaf)
+        else:
+            in_vain += 1
+    state.leave_in_vain(0)
+    # What took several passes is not remembered: a restart would search again, and leave something unfinished.
+    found_none = not resumed and stands_on == _stands_on(state)
+    state.barren = Barren(*stands_on, ripens.first_ms) if found_none else None
     return True
+
+
+def _may_still(state: State, claim: Claim) -> bool:
+    """Whether a claim has not lost pods itself since the pass began."""
+    return bool(claim.line) and not is_barred(state, claim)
 
 
 def _stands_on(state: State) -> tuple[int, int, int, int]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from sluice.decisions import Admit, AdmitWorkload
 
+from sluice_scheduler.core.applications.evict import overdue_ms
 from sluice_scheduler.core.applications.queuejobs import run_jobs
 from sluice_scheduler.core.applications.release import admit_workload, compare_with_objects, release_of
 from sluice_scheduler.core.applications.workloads import clean_up
@@ -78,7 +79,7 @@ def waits_for_time(state: State) -> bool:
 def next_due_ms(state: State) -> int:
     """When the next tick may change what is decided, if nothing happens until then. Ticks may come more often."""
     soon_ms = state.now_ms + 1_000
-    waits = (state.retries, state.pauses, state.resting, state.gangs, state.suspending, state.failing)
+    waits = (state.retries, state.pauses, state.resting, state.gangs, state.failing)
     ripens = state.config.reclaim_after_ms or any(q.facts.minimum_run_ms for q in state.tree.values())
     if len(state.promises) or any(waits) or ripens or state.starting or state.cell.unfinished:
         return soon_ms
@@ -87,23 +88,25 @@ def next_due_ms(state: State) -> int:
         *first_turns_ms(state),
         *late_ms(state),
         *state.starting.values(),
+        *overdue_ms(state),
     ]
-    return max(soon_ms, min(times))
+    return max(soon_ms, min(time_ms for time_ms in times if time_ms > state.now_ms))
 
 
 def serve(state: State, budget: Budget) -> bool:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
+    any_turns = len(state.turns) > 0  # none is taken meanwhile
     while not budget.is_spent:
         if state.free:
             start_free(state)
-        kept = reserved_that_fits(state) if len(state.turns) else None
+        kept = reserved_that_fits(state) if any_turns else None
         if kept is not None:
             state.forest.keep_nothing()
         found = kept or state.forest.next()
         if found is None:
             return True
         admit(state, *found, was_kept=kept is not None)
-        if len(state.turns):
+        if any_turns:
             forget_turns(state)
         budget.spend()
     return False

@@ -98,6 +98,7 @@ class Search:
         may_take_from: Callable[[Branch], bool],
         may_take: Callable[[Unit], bool],
         avoid: Branch | None = None,
+        in_parts: bool = False,
     ) -> None:
         self._state = state
         self._budget = budget
@@ -107,10 +108,14 @@ class Search:
         self._may_take_from = may_take_from
         self._may_take = may_take
         self._avoid = avoid  # the leaf of the claim itself
+        self._in_parts = (
+            in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
+        )
         self._left: dict[Branch, list[Unit]] = {}  # units that were looked at and not taken
         self._looks: dict[Branch, Iterator[Unit]] = {}
         self._whole: set[int] = set()  # applications that were taken whole
         self._was_short: dict[Room, None] = {}
+        self.met_any = False  # whether it has come to any queue that may give something
         self.taken: dict[Unit, None] = {}
 
     # ---- sets of victims
@@ -207,9 +212,11 @@ class Search:
             self._was_short[room] = None
             most = self._paper.missing(room) if small else _ANY_SIZE
             unit = self._next_unit(room, room.branch, most)
-            if unit is None or self._budget.is_overdrawn:
+            if unit is None or (self._budget.is_overdrawn and not self._in_parts):
                 return False
             self.take(unit)
+            if self._in_parts and self._budget.is_spent:
+                return True
         self.spare()
         return bool(self.taken)
 
@@ -217,12 +224,16 @@ class Search:
         if scope.is_leaf:
             return None if scope is self._avoid else self._unit_in(room, scope, most)
         with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
-            for child in islice(children, _BARREN_MAX):
+            for at, child in enumerate(islice(children, _BARREN_MAX)):
+                if self._in_parts and self.taken and self._budget.is_spent:
+                    return None
                 if self._is_open(child, room.bound.dims):
                     unit = self._next_unit(room, child, most)
                     if unit is not None:
                         return unit
-                self._budget.spend()
+                    self._budget.spend()
+                else:
+                    self._budget.spend(at % 4 == 0)
         return None
 
     def _leaves(self, room: Room) -> Iterator[Branch]:
@@ -250,6 +261,7 @@ class Search:
 
     def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
         """The queue's next unit that holds something of the room, and no more than so much."""
+        self.met_any = True
         passed = self._left.setdefault(leaf, [])
         for at, unit in enumerate(passed):
             if 0 < room.bound.part(unit.cost) <= most and self._is_free(unit):

@@ -25,7 +25,7 @@ def shed(state: State, budget: Budget) -> bool:
         for promise in sorted(state.promises, key=lambda promise: -promise.seq):
             if room.is_over and room.bound.part(promised_cost(promise)):
                 give_up(state, promise)
-        while room.is_over and (units := _to_shed(state, budget, room)):
+        while room.is_over and not budget.is_spent and (units := _to_shed(state, budget, room)):
             for unit in units:
                 sentence = f"more is held than {room.bound.name} allows"
                 evict(state, unit, reason="Overcommitted", sentence=sentence)
@@ -38,14 +38,14 @@ def shed(state: State, budget: Budget) -> bool:
 
 
 def _to_shed(state: State, budget: Budget, room: Room) -> list[Unit]:
-    """Units to take back from a room that holds too much; as far as the budget goes, or all that it takes."""
+    """Units to take back from a room that holds too much: all that it takes, or as far as the budget goes, and one
+    at least: or the next pass would come no further than this."""
     worth = Worth(state, budget)
     for spares_guaranteed in (True, False):
         paper = Paper(state.forest)
 
         def short(paper: Paper = paper) -> Iterator[Room]:
-            over = paper.used(room.branch, room.bound) > room.bound.amount
-            return iter((room,) if over and not budget.is_spent else ())
+            return iter((room,) if paper.used(room.branch, room.bound) > room.bound.amount else ())
 
         def may_take(unit: Unit, spares: bool = spares_guaranteed) -> bool:
             return not (spares and any(worth.loses_guaranteed([unit]).values()))
@@ -58,8 +58,9 @@ def _to_shed(state: State, budget: Budget, room: Room) -> list[Unit]:
             short=short,
             may_take_from=lambda _branch: True,
             may_take=may_take,
+            in_parts=True,
         )
-        if search.small_units():
+        if search.small_units() or (search.taken and budget.is_spent):
             return list(search.taken)
         search.give_back_all()
         if enough := search.enough_by_itself():

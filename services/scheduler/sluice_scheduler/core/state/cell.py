@@ -123,6 +123,13 @@ class CellTables(Tables):
             cell.unfinished = what
             self.cells.put(cell)
 
+    def leave_in_vain(self, claimants: int) -> None:
+        """Say how many claimants the search that was left to the next records has tried in vain."""
+        cell = self.cell
+        if cell.in_vain != claimants:
+            cell.in_vain = claimants
+            self.cells.put(cell)
+
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live

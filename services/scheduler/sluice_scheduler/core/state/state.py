@@ -205,7 +205,7 @@ class State(Derived):
         else:
             self.forest.leave(key)
             self.forest.charge(pod.queue, pod_cost(pod), 1)
-        self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
+        self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority, key), growth=True)
 
     @staticmethod
     def _admit(pod: Pod, decision: Admit) -> None:

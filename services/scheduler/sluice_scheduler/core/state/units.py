@@ -110,8 +110,8 @@ class Unit:
         )
 
 
-def entry_of(pod: Pod, priority: int) -> Entry:
-    return (-priority, pod.admitted_ms, pod.seq, pod.key)
+def entry_of(pod: Pod, priority: int, key: str = "") -> Entry:
+    return (-priority, pod.admitted_ms, pod.seq, key or pod.key)
 
 
 def in_victims_order(state: State, leaf: Branch, *, pausing: bool = False) -> Iterator[Unit]:

@@ -331,6 +331,8 @@ class Cell(Entity):
     grounds: int = 0  # rises when capacity was added or a queue edited: who lost pods may try again
     #: What the last pass left to be done beyond its budget: "" (nothing), "serve" or "reclaim".
     unfinished: str = ""
+    #: So many claimants, in their order, an unfinished search for victims has tried in vain: it goes on behind them.
+    in_vain: int = 0
 
     @property
     def key(self) -> str:
