@@ -155,6 +155,6 @@ class Bench:
 
 
 if __name__ == "__main__":
-    from tests.bench.core_report import main
+    from .core_report import main
 
     main()

@@ -18,7 +18,7 @@ from sluice.events import PodEvent, PoolEvent, PoolFacts
 from sluice.values import Resources
 from sluice_scheduler.core import step
 
-from tests.bench.core import Bench
+from .core import Bench
 
 #: Queues under each parent, where there is a tree.
 FAN_OUT = 25
@@ -152,7 +152,7 @@ def end_in_full(queues: int, *, fan_out: int = 0, pools: int = 1, kinds: int = 2
     held = [pod for pod in bench.state.pods if pod.holds]
     chosen = held[:: max(1, len(held) // pods)][:pods]
     with unswept():
-        return _cost((lambda pod=pod: bench.finish(pod)) for pod in chosen)  # type: ignore[misc]
+        return _cost((lambda pod=pod: bench.finish(pod)) for pod in chosen)
 
 
 def full(queues: int, *, fan_out: int, pools: int, kinds: int) -> Bench:
@@ -309,7 +309,7 @@ def young_ms(victims: int, claimants: int, rounds: int = 20) -> tuple[float, flo
         bench.tick(2_000)
     with unswept():
         arrive = (
-            lambda event=event: step(bench.state, replace(event, more=False))  # type: ignore[misc]
+            lambda event=event: step(bench.state, replace(event, more=False))
             for event in bench.pods(rounds, requests=alike, queues=[victim], series=2)
         )
         event = _cost(arrive)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.bench import core_costs as costs
+from . import core_costs as costs
 
 #: By size.
 Figures = Mapping[int, float]

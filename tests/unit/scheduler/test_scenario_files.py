@@ -166,6 +166,8 @@ def test_each_line_of_json_is_what_the_contract_says(
     assert summary == {
         "type": "summary",
         "at": 5.0,
+        "lost_work_ms": {"a": 4000, "b": 0, "c": 0, "more": 0},
+        "lost_work_total_ms": 4000,
         "admitted": {"base": {"main": 2}, "gang": {"x": 1, "y": 1}, "lost": {"main": 0}},
         "pending": {"base": {"main": 0}, "gang": {"x": 0, "y": 0}, "lost": {"main": 2}},
         "usage": {"a": {"default/cpu": 4.0, "default/memory": gibi}, "b": {}, "c": {}, "more": {}},
