@@ -1,11 +1,16 @@
-"""What anybody can check afterwards: the two topics and the ledger."""
+"""What anybody can check afterwards: the two topics and the ledger. What a failed test leaves of them for
+whoever looks for the cause.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import shutil
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from redis import Redis
@@ -81,14 +86,31 @@ class Audit:
 
     def applications(self) -> list[dict[str, Any]]:
         """Applications' accounts in the ledger that are admitted and have not ended."""
-        rows: dict[bytes, bytes] = Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[assignment]
-        found = [json.loads(value) for key, value in rows.items() if key.startswith(b"workload/")]
+        found = [json.loads(value) for key, value in self.ledger().items() if key.startswith(b"workload/")]
         return [each for each in found if each["admitted"] and not each["facts"]["finished"]]
 
     def accounts(self, *namespaces: str) -> list[dict[str, Any]]:
         """Pods' accounts in the ledger that hold something."""
-        rows: dict[bytes, bytes] = Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[assignment]
-        pods = [json.loads(value) for key, value in rows.items() if key.startswith(b"pod/")]
+        pods = [json.loads(value) for key, value in self.ledger().items() if key.startswith(b"pod/")]
         return [
             pod for pod in pods if pod["namespace"] in namespaces and pod["phase"] in ("Assumed", "Holding")
         ]
+
+    def ledger(self) -> dict[bytes, bytes]:
+        """The rows of the state as Redis has them."""
+        return Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
+
+    def export(self, stack: Stack, folder: Path) -> None:
+        """Everything that happened, in files: topics, ledger, logs. The stack itself is gone in a moment."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for topic in (self.settings.events_topic, self.settings.decisions_topic):
+            with gzip.open(folder / f"{topic}.jsonl.gz", "wt") as file:
+                for each in self.records(topic):
+                    headers = {key: value.decode(errors="replace") for key, value in each.headers}
+                    value = None if each.value is None else each.value.decode(errors="replace")
+                    line = {"offset": each.offset, "partition": each.partition, "headers": headers}
+                    file.write(json.dumps(line | {"value": value}) + "\n")
+        rows = {key.decode(): value.decode(errors="replace") for key, value in self.ledger().items()}
+        (folder / "ledger.json").write_text(json.dumps(rows, indent=1))
+        for log in stack.logs():
+            shutil.copy(log, folder / f"{log.parent.name}-{log.name}")

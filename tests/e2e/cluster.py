@@ -113,11 +113,13 @@ class Tenants:
         return dict(made(self.api.get(f"/apis/sluice.dev/v1alpha1/queues/{name}")).get("status", {}))
 
     def described(self, namespace: str) -> str:
-        """Pods, applications and queue of a namespace, for whoever reads of a failed test."""
+        """What goes on in a namespace, for whoever reads of a failed test: what has ended is only named."""
         path = f"/apis/sluice.dev/v1alpha1/namespaces/{namespace}/dynamicworkloads"
         lines = [f"{name}: {phase}" for name, phase in sorted(self.phases(namespace).items())]
         for each in self.api.get(path).body.get("items", ()):
-            lines.append(json.dumps({each["metadata"]["name"]: [each["spec"], each.get("status")]}))
+            status = each.get("status", {})
+            ended = status.get("phase") in ("Finished", "Failed")
+            lines.append(json.dumps({each["metadata"]["name"]: "ended" if ended else [each["spec"], status]}))
         return "\n".join([*lines, json.dumps(self.queue_status(namespace))])
 
 

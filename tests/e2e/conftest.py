@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from audit import Audit
@@ -11,6 +13,7 @@ from cluster_api import Api, eventually
 from sluice_local import Stack
 
 SERVICES = ("watcher", "scheduler", "actuator")
+FAILURES = Path(__file__).parents[2] / "build" / "failures"
 KINDS = {
     "queues": "/apis/sluice.dev/v1alpha1/queues",
     "resourcepools": "/apis/sluice.dev/v1alpha1/resourcepools",
@@ -54,12 +57,15 @@ def audit(running: Stack) -> Audit:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows how the services' logs end, and what there is in its namespaces: the stack is gone
-    when anybody could look.
+    """A failed test leaves files of all that happened, and shows how the services' logs end and what there is
+    in its namespaces: the stack is gone when anybody could look.
     """
     report = yield
     stack = getattr(item, "funcargs", {}).get("running")
     if report.failed and call.when == "call" and isinstance(stack, Stack):
+        folder = FAILURES / f"{item.name}-{os.environ['SLUICE_TEST_SEED']}"
+        Audit(stack).export(stack, folder)
+        report.sections.append(("what happened", f"topics, ledger and logs are in {folder}"))
         for log in stack.logs():
             if log.parent.name.startswith(SERVICES):
                 report.sections.append(
