@@ -90,9 +90,11 @@ class Bench:
 
     def capacity(self, cpu: int) -> list[object]:
         """What one node offers now; and all that the steps behind that have left to the next records."""
+        return self.resized(cpu) + self.go_on()
+
+    def resized(self, cpu: int) -> list[object]:
         size = {"cpu": cpu, "memory": cpu * 2**30}
-        decided: list[object] = self.see(NodeEvent, "node", node=NodeFacts(allocatable=size))
-        return decided + self.go_on()
+        return self.see(NodeEvent, "node", node=NodeFacts(allocatable=size))
 
     def node(self, pool: str, amount: int) -> list[object]:
         """A node in each of several pools, with so much of every kind."""

@@ -238,26 +238,27 @@ def edits(pods: int, queues: int = 1_000) -> Edits:
     bench.tick(1_000)
     bench.go_on()
     name = bench.queues[1]
-    found = {}
+    found: dict[str, float] = {}
+    changes: dict[str, list[Callable[[], object]]] = {
+        "queue_ms": [
+            lambda: bench.queue(name, "p0000", weight=2),
+            lambda: bench.queue(name, "p0000", guaranteed={"cpu": "3"}),
+            lambda: bench.queue(name, "p0000", limit={"cpu": "40"}),
+            lambda: bench.queue(name, "p0001"),
+        ],
+        "node_ms": [lambda: bench.resized(686 * pods), lambda: bench.resized(687 * pods)],
+        "pool_ms": [lambda: bench.see(PoolEvent, "other", pool=PoolFacts(node_selector={"pool": "other"}))],
+        "tick_ms": [lambda: bench.tick(1_000)],
+    }
     with unswept():
-        changes: dict[str, list[Callable[[], object]]] = {
-            "queue_ms": [
-                lambda: bench.queue(name, "p0000", weight=2),
-                lambda: bench.queue(name, "p0000", guaranteed={"cpu": "3"}),
-                lambda: bench.queue(name, "p0000", limit={"cpu": "40"}),
-                lambda: bench.queue(name, "p0001"),
-            ],
-            "node_ms": [lambda: bench.capacity(686 * pods), lambda: bench.capacity(687 * pods)],
-            "pool_ms": [
-                lambda: bench.see(PoolEvent, "other", pool=PoolFacts(node_selector={"pool": "other"}))
-            ],
-            "tick_ms": [lambda: bench.tick(1_000)],
-        }
         for what, works in changes.items():
-            bench.longest_s = 0.0
-            longest_ms = _cost(iter(works)).most_ms
-            bench.go_on()
-            found[what] = max(longest_ms, bench.longest_s * 1e3)
+            found[what] = 0.0
+            for work in works:
+                bench.longest_s, watch = 0.0, Watch()
+                work()
+                first_s = watch.s
+                bench.go_on()
+                found[what] = max(found[what], first_s * 1e3, bench.longest_s * 1e3)
     return Edits(**found)
 
 
@@ -322,7 +323,7 @@ def young_ms(victims: int, claimants: int, rounds: int = 20) -> tuple[float, flo
 
 
 def openb_s() -> float:
-    """Seconds of CPU time in which `sluice simulate` compares three policies on the openb trace under contention."""
+    """Seconds in which `sluice simulate` compares three policies on the openb trace under contention."""
     traces = Path(__file__).parents[1] / "traces"
     command = [sys.executable, "-m", "sluice_scheduler.simulator.main", "--part", "0.008"]
     command += ["--trace", str(traces / "openb-pods.csv.gz"), "--nodes", str(traces / "openb-nodes.csv.gz")]

@@ -155,9 +155,9 @@ def plot(panels: Iterable[Panel], path: Path) -> None:
     from matplotlib import pyplot
 
     drawn = list(panels)
-    columns: Final = 3
+    columns: Final = 4
     rows = -(-len(drawn) // columns)
-    figure, grid = pyplot.subplots(rows, columns, figsize=(4 * columns, 3.1 * rows), squeeze=False)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(3.6 * columns, 3.2 * rows), squeeze=False)
     places = [axes for row in grid for axes in row]
     for axes in places[len(drawn) :]:
         axes.set_visible(False)
@@ -179,11 +179,12 @@ def _draw(axes: Any, panel: Panel) -> None:
     axes.set_xscale("log")
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
-    axes.set_ylim(bottom=0)
+    highest = max(figure for figures in panel.lines.values() for figure in figures.values())
+    axes.set_ylim(0, 1.1 * max(highest, panel.aim or 0.0) * (1.3 if len(panel.lines) > 3 else 1))
     axes.set_title(panel.title, fontsize="medium")
     axes.set_xlabel(panel.size)
     axes.set_ylabel(panel.unit)
-    axes.legend(fontsize="x-small")
+    axes.legend(fontsize="x-small", framealpha=0.6)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 #: So much work one step may do. An admission is one piece of it; a search counts what it looks at.
-PIECES: Final = 2_000
+PIECES: Final = 1_500
 OVERDRAFT: Final = 20_000
 
 
