@@ -1,7 +1,8 @@
 """Random histories: trees, pools, gangs, pod groups, plain pods, growth, reclaim, node loss, edits.
 
 Scenario files know workloads alone. Here some are given another form when the scheduler is told of them: pods
-of a *group*, which name it and how many of them start together, and *plain* pods, which stand for themselves.
+of a *group*, which name it and how many of them start together, *plain* pods, which stand for themselves, and *jobs*,
+which are through when twice as many pods as they began with have succeeded, and replace those that fail.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from zlib import crc32
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from sluice.decisions import Admit, AdmitWorkload, Decision, Evict
-from sluice.events import Change
+from sluice.events import Change, PodSetFacts
 from sluice_scheduler.simulator import run
 from sluice_scheduler.simulator.cell import outcome
 from sluice_scheduler.simulator.scenario import Resize, Scenario
@@ -24,6 +25,7 @@ from sluice_scheduler.simulator.world import SimPod, SimWorkload, World
 WORKLOAD: Final = "workload"
 GROUP: Final = "group"
 PLAIN: Final = "plain"
+JOB: Final = "job"
 #: What queues may say of those who would take from them.
 RECLAIMS: Final = ({"graceSeconds": 2}, {"graceSeconds": 2}, {"minimumRunTimeSeconds": 3}, {"enabled": False})
 GUARANTEES: Final = ({"cpu": "1"}, {"cpu": "2"}, {"gpu": "2"}, {"cpu": "25%"}, {"cpu": "2", "gpu": "1"})
@@ -54,7 +56,7 @@ def contents(
     groups: bool = True,
 ) -> dict[str, Any]:
     """What a scenario file would say. `busy`: more work, so that more is taken back."""
-    forms = [WORKLOAD, WORKLOAD, PLAIN, *([GROUP] if groups else [])]
+    forms = [WORKLOAD, WORKLOAD, PLAIN, JOB, *([GROUP] if groups else [])]
     pools = draw(_pools())
     queues: list[dict[str, Any]] = []
     parents = [""]
@@ -100,6 +102,55 @@ def faults() -> st.SearchStrategy[dict[str, int]]:
     return st.fixed_dictionaries(
         {"permille": st.integers(0, 999), "times": st.sampled_from([0, 0, 1, 2, 3, 4])}
     )
+
+
+@st.composite
+def restless_jobs(draw: Any) -> dict[str, Any]:
+    """Jobs that grow, shrink, succeed and fail, where others wait for whatever they leave."""
+    names = [f"{JOB}-{number}" for number in range(draw(st.integers(1, 2)))]
+    size = st.integers(1, 3)
+    happenings = st.one_of(
+        st.builds(_resized, st.sampled_from(["grow", "shrink"]), st.sampled_from(names), size),
+        st.builds(_ended, st.sampled_from(["succeed", "fail"]), st.sampled_from([*names, "plain"]), size),
+    )
+    jobs = [
+        {
+            "name": name,
+            "queue": "a",
+            "podSets": [{"name": "main", "count": draw(size), "requests": {"cpu": "1"}}],
+        }
+        for name in names
+    ]
+    others = {
+        "name": "main",
+        "count": 9,
+        "minCount": 0,
+        "requests": {"cpu": draw(st.sampled_from(["1", "2"]))},
+    }
+    return {
+        "policy": "drf",
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": [{"name": "p", "nodes": 1, "capacity": {"cpu": "5"}}],
+        "queues": [{"name": "a"}, {"name": "b"}],
+        "events": [
+            *({"at": 0, "submit": each} for each in jobs),
+            {"at": 1, "submit": {"name": "plain", "queue": "b", "podSets": [others]}},
+            *(
+                {"at": 2 + number // 2, **happening}
+                for number, happening in enumerate(draw(st.lists(happenings, min_size=4, max_size=14)))
+            ),
+        ],
+        "until": 30,
+    }
+
+
+def _resized(kind: str, workload: str, by: int) -> dict[str, Any]:
+    return {kind: {"workload": workload, "podSet": "main", "by": by}}
+
+
+def _ended(kind: str, workload: str, count: int) -> dict[str, Any]:
+    return {kind: {"workload": workload, "podSet": "main", "count": count}}
 
 
 @st.composite
@@ -215,10 +266,30 @@ class LooseWorld(World):
     def __init__(self) -> None:
         super().__init__()
         self._group_sizes: dict[str, int] = {}  # as they were at first: pods of a group agree on it
+        self._of_jobs: dict[tuple[str, str], tuple[int, int]] = {}  # minimum and completions of a pod set
 
     def _tell_workload(self, workload: SimWorkload, change: Change) -> None:
-        if not workload.name.startswith((GROUP, PLAIN)):
-            super()._tell_workload(workload, change)
+        if workload.name.startswith((GROUP, PLAIN)):
+            return
+        if workload.name.startswith(JOB):
+            told = tuple(self._of_a_job(workload, each) for each in workload.facts.pod_sets)
+            workload.facts = replace(workload.facts, pod_sets=told, replaces_failed=True)
+        super()._tell_workload(workload, change)
+
+    def _of_a_job(self, workload: SimWorkload, pod_set: PodSetFacts) -> PodSetFacts:
+        first = (pod_set.min_count, 2 * pod_set.count)
+        minimum, completions = self._of_jobs.setdefault((workload.name, pod_set.name), first)
+        return replace(pod_set, min_count=min(minimum, pod_set.count), completions=completions)
+
+    def finish_pod(self, pod: SimPod) -> None:
+        workload = pod.workload
+        if workload.name.startswith(JOB):
+            (pod_set,) = (each for each in workload.facts.pod_sets if each.name == pod.pod_set)
+            _, completions = self._of_jobs[workload.name, pod.pod_set]
+            to_run = completions - workload.succeeded.get(pod.pod_set, 0) - 1
+            if min(pod_set.count, to_run) >= len(workload.of(pod.pod_set)):
+                self._create_pod(workload, pod_set)
+        super().finish_pod(pod)
 
     def _tell_pod(self, pod: SimPod, change: Change) -> None:
         name = pod.workload.name

@@ -290,6 +290,19 @@ def statuses_leave_no_trace(content: Content) -> None:
     assert talking.decided == silent.decided
 
 
+def only_a_lowered_bound_is_passed(content: Content) -> None:
+    """Of what is held nothing is too much unless capacity or a limit fell: not though applications change their minds,
+    lose pods, or can't be given what was decided."""
+    simulation = simulation_of({**content, "events": [e for e in content["events"] if not _lowers(e)]})
+    simulation.run()
+    shed = [each for each in simulation.decided if getattr(each, "reason", "") == "Overcommitted"]
+    assert not shed, shed
+
+
+def _lowers(happening: dict[str, Any]) -> bool:
+    return "setPool" in happening or "setQueue" in happening
+
+
 def nobody_pending_fits(content: Content) -> None:
     def check(cell: SimulatedCell) -> None:
         assert cell.state.cell.unfinished or Reference(cell.state).next_claim() is None

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from guarded import GUARDED
-from histories import contents, faults
+from histories import contents, faults, restless_jobs
 from hypothesis import strategies as st
 from pools import cuts, shares_are_the_same_however_nodes_are_cut
-from properties import PROPERTIES, Content
+from properties import PROPERTIES, Content, only_a_lowered_bound_is_passed
 from rest import no_owed_claim_waits_at_rest, small_cells
 from waits import (
     an_older_ledger_steps_to_the_same,
@@ -40,6 +40,11 @@ def _with_fault(content: dict[str, Any], fault: dict[str, int]) -> Content:
     return {**content, "fault": fault}
 
 
+def restless() -> st.SearchStrategy[Content]:
+    """Applications that change their minds, or whatever else there is."""
+    return st.one_of(restless_jobs(), anything())
+
+
 Check = Callable[[Content], None]
 Histories = Callable[[], st.SearchStrategy[Content]]
 
@@ -47,6 +52,7 @@ HISTORIES: Final[dict[Check, Histories]] = {
     **dict.fromkeys(PROPERTIES, anything),
     **dict.fromkeys(GUARDED, faulty),
     an_older_ledger_steps_to_the_same: anything,
+    only_a_lowered_bound_is_passed: restless,
     what_is_deserved_is_not_taken: small_cells,
     shares_are_the_same_however_nodes_are_cut: cuts,
     no_owed_claim_waits_at_rest: small_cells,

@@ -184,8 +184,10 @@ class Reference:
 
     def _reserve(self, workload: Workload) -> None:
         for pod_set in workload.facts.pod_sets:
+            holding = self.holding.get((workload.key, pod_set.name), 0)
             granted = min(minimum(workload, pod_set), workload.granted.get(pod_set.name, 0))
-            missing = granted - self.holding.get((workload.key, pod_set.name), 0)
+            left = min(workload.kept.get(pod_set.name, 0), still_to_run(workload, pod_set) - holding)
+            missing = max(granted - holding, left)
             if missing > 0:
                 pool = workload.pools[pod_set.name]
                 self._charge(workload.queue, pool, pod_set.requests, pods=missing)
@@ -424,6 +426,11 @@ def _like(facts: PodFacts) -> tuple[object, ...]:
 
 
 def minimum(workload: Workload, pod_set: object) -> int:
-    """Completions equal the count here: whoever has succeeded counts towards the minimum."""
+    return min(pod_set.min_count, still_to_run(workload, pod_set))  # type: ignore[attr-defined]
+
+
+def still_to_run(workload: Workload, pod_set: object) -> int:
+    """At once, of as many as it has pods, or completions if it has a number of them."""
     succeeded = workload.succeeded.get(pod_set.name, 0)  # type: ignore[attr-defined]
-    return max(0, pod_set.min_count - succeeded)  # type: ignore[attr-defined]
+    completions = pod_set.count if pod_set.completions is None else pod_set.completions  # type: ignore[attr-defined]
+    return max(0, min(pod_set.count, completions - succeeded))  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from applications_of_one_cell import Applications, pod_set
+from sluice.decisions import Evict
 
 
 def job(cell: Applications, parallelism: int, completions: int | None = None, **facts: int) -> None:
@@ -67,3 +68,53 @@ def test_nothing_is_kept_for_an_index_that_has_failed_for_good() -> None:
     assert cell.held() == 2000
     cell.application("job", pod_set("main", 2, 1, 2, completions=1))  # as the watcher tells of it
     assert cell.held() == 1000
+
+
+def test_the_minimum_stands_as_long_as_that_many_are_still_to_run() -> None:
+    cell = Applications()
+    main = pod_set("main", 5, 2, 5, completions=5)
+    cell.application("job", main, kind="Job", replaces_failed=True)
+    cell.pods("p1", "p2", "p3", "p4", "p5", of="job", pod_set="main")
+    cell.become("Succeeded", "p1", "p2", "p3")
+    cell.delete_pods("p4", "p5")  # a node was lost: they come again, and start together
+    assert cell.held() == 2000
+
+
+def test_what_an_edit_gave_back_comes_again_as_growth() -> None:
+    """Others may hold it by then, and would be pushed out of room that was theirs."""
+    cell = Applications("team", "other", cpu=4000)
+    cell.application("gang", pod_set("main", 3, 3, 3, completions=9), kind="Job", replaces_failed=True)
+    assert cell.held() == 3000
+    cell.application("gang", pod_set("main", 1, 1, 1, completions=9))
+    assert cell.held() == 1000
+    cell.pods("o1", "o2", tenant="other")
+    cell.application("gang", pod_set("main", 3, 3, 3, completions=9))
+    assert cell.held() == 1000
+    cell.pods("p1", "p2", of="gang", pod_set="main")
+    assert cell.open == {"o1", "o2", "p1", "p2"}
+
+
+def test_parallelism_that_rises_and_falls_leaves_a_job_its_place() -> None:
+    """As in a run of the churn test: of a Job of one pod at a time one had just succeeded when it was made five, and
+    then one again."""
+    cell = Applications("team", "other", cpu=2000)
+    job(cell, 1, completions=5)
+    cell.pods("p1", of="job", pod_set="main")
+    cell.become("Succeeded", "p1")
+    cell.pods("o1", "o2", tenant="other")
+    job(cell, 5, completions=5, succeeded=1)
+    job(cell, 1, completions=5, succeeded=1)
+    assert (cell.held(), cell.held("other")) == (1000, 1000)
+    assert not any(isinstance(decision, Evict) for decision in cell.decisions)
+
+
+def test_pods_that_are_too_large_come_and_go_and_nothing_is_reserved_anew() -> None:
+    cell = Applications("team", "other", cpu=3000)
+    cell.application("gang", pod_set("main", 2, 2, 2), kind="Job", replaces_failed=True)
+    assert cell.held() == 2000
+    cell.pods("large", of="gang", pod_set="main", requests={"cpu": 5000})
+    cell.pods("o1", "o2", "o3", tenant="other")
+    assert {"o1", "o2", "o3"} <= cell.open
+    cell.delete_pods("large")
+    assert cell.held() == 0
+    assert {"o1", "o2", "o3"} <= cell.open

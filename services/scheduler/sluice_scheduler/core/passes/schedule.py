@@ -24,7 +24,7 @@ from sluice_scheduler.core.passes.shed import shed
 from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
 from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.members import group_of
-from sluice_scheduler.core.state.minima import fill_kept, is_within, minimum_of
+from sluice_scheduler.core.state.minima import fill_kept, give_back, is_within, minimum_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -41,6 +41,8 @@ def schedule(state: State, *, ticks: bool) -> None:
     takes_back = ticks or state.cell.unfinished == RECLAIM
     state.leave_unfinished("")
     state.settle_applications()
+    for key in sorted(state.may_open):
+        give_back(state, state.may_open[key])
     compare_with_objects(state)
     state.forest.settle()
     start_free(state)

@@ -8,16 +8,18 @@ from sluice.events import PodSetFacts
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.claims import Part, part
+from sluice_scheduler.core.state.members import stuck_in
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 
 if TYPE_CHECKING:
+    from sluice_scheduler.core.state.application import Application
     from sluice_scheduler.core.state.state import State
 
 
 def minimum_of(workload: Workload, pod_set: PodSetFacts) -> int:
-    """How many pods of a pod set must hold together: its minimum, less the finished ones nobody replaces."""
+    """How many pods of a pod set must hold together: its minimum, but no more than are still to run."""
     minimum = workload.minima.get(pod_set.name, min(pod_set.min_count, pod_set.count))
-    return max(0, minimum - reclaimable(workload, pod_set))
+    return min(minimum, pod_set.count - reclaimable(workload, pod_set))
 
 
 def missing_of(workload: Workload, pod_set: PodSetFacts, holding: int) -> int:
@@ -35,6 +37,24 @@ def fill_kept(state: State, workload: Workload, pod_set: str) -> None:
     """A pod takes the place of one that failed, if any has."""
     if left := workload.kept.get(pod_set, 0):
         workload.kept = {**workload.kept, pod_set: left - 1}
+        state.workloads.put(workload)
+
+
+def give_back(state: State, app: Application) -> None:
+    """What is not reserved for an application any more, it gives back for good: others may hold it by the time that
+    it asks for more again. From then on that is growth, and has its turn."""
+    workload = app.workload
+    if workload is None or not app.admitted:
+        return
+    granted, kept = dict(workload.granted), dict(workload.kept)
+    for name, book in app.books.items():
+        there = len(book.holding) + stuck_in(state, app, name)
+        if name in granted:
+            granted[name] = min(granted[name], there + book.reserved)
+        if name in kept:
+            kept[name] = min(kept[name], book.reserved)
+    if (granted, kept) != (workload.granted, workload.kept):
+        workload.granted, workload.kept = granted, kept
         state.workloads.put(workload)
 
 

@@ -38,7 +38,7 @@ from sluice_scheduler.core.stored.entities import (
 )
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 10
+CORE_VERSION: Final = 11
 
 
 class State(Derived):
