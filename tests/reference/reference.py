@@ -265,16 +265,18 @@ class Reference:
         return found
 
     def left(self, node: Node, keys: list[tuple[str, str]], most: int, claimant: str = "") -> int:
-        """Under a bound, beside what is held, what still leaves, and what is kept for whose turn it is, unless that is
-        the claimant itself."""
+        """Under a bound, beside what is held, what still leaves, and what is kept for whose turn it is, before the
+        claimant's if room is kept for that too."""
         held = sum(node.usage.get(key, 0) + max(0, node.leaving.get(key, 0)) for key in keys)
         kept = 0
-        for turn in self.state.turns:
+        for turn in sorted(self.state.turns, key=lambda turn: (turn.kept_ms, turn.key)):
             claim = self.claims.get(turn.claim)
-            if not turn.cost or claim is None or claim.key == claimant:
+            if not turn.cost or claim is None:
                 continue
+            if claim.key == claimant:
+                break
             if node in claim.leaf.path and (turn.within or node is not self.root):
-                kept = sum(amount for _, pool, resource, amount in turn.cost if (pool, resource) in keys)
+                kept += sum(amount for _, pool, resource, amount in turn.cost if (pool, resource) in keys)
         return most - held - min(kept, max(0, most - held))
 
     def fits(self, leaf: Node, cost: Amounts) -> bool:

@@ -79,10 +79,9 @@ class Forest(Fits):
             for claim in list(before[name].line):
                 self._leave(claim, before[name])
             self._dirty.pop(before[name], None)
-        if self._kept is not None and self._kept[0] not in self.leaves:
-            self._kept = None
+        self._kept = {claim: kept for claim, kept in self._kept.items() if kept[0] in self.leaves}
         for room in self.root.rooms:
-            room.kept = 0
+            room.keep_nothing()
             self._remeasure(room)
         for branch in reversed(self.inner):
             branch.add_up()
@@ -345,8 +344,10 @@ class Forest(Fits):
             room.bound = room.bound._replace(amount=capacity.get(dim, 0))
             self._remeasure(room)
         self._bound_anew()
-        if self._kept is not None:
-            self.keep_for(*self._kept)
+        kept = self._kept
+        self.keep_nothing()
+        for claim, (queue, cost, within) in kept.items():
+            self.keep_for(claim, queue, cost, within)
         if new_dims:
             for shape in list(self.shapes.values()):
                 self._place_anew(shape)

@@ -47,7 +47,7 @@ class Ground:
         self.claims: dict[str, Claim] = {}
         #: By dim, how much waiting claims ask for. A claim that could go to n places counts 1/n at each.
         self.pressure: dict[Dim, int] = {}
-        self._kept: tuple[str, Cost, bool] | None = None
+        self._kept: dict[str, tuple[str, Cost, bool]] = {}  # by claim
         #: Rises with each change that may let a search for victims end otherwise than the last one.
         self.version = 0
         self._awake: dict[Shape, None] = {}
@@ -127,24 +127,22 @@ class Ground:
         if room.left < 0:
             self._overfull[room] = None
 
-    def keep_for(self, queue: str, cost: Cost, within: bool) -> None:
+    def keep_for(self, claim: str, queue: str, cost: Cost, within: bool) -> None:
         """Leave so much room to a claim of a queue whose turn it has been for long: others find that much less. Pools
-        stand empty for nobody whom limits hold back (`within`: they do not)."""
-        self.keep_nothing()
+        stand empty for nobody whom limits hold back (`within`: they do not). Who comes first is told of first."""
         self.version += 1
-        self._kept = (queue, cost, within)
+        self._kept[claim] = (queue, cost, within)
         for room, need in self.rooms_for(self.leaves[queue], cost):
             if within or room.branch is not self.root:
-                room.kept = need
+                room.keep(claim, need)
                 self._remeasure(room)
 
     def keep_nothing(self) -> None:
-        if self._kept is not None:
-            queue, cost, _ = self._kept
-            self._kept = None
+        kept, self._kept = self._kept, {}
+        for queue, cost, _ in kept.values():
             self.version += 1
             for room, _ in self.rooms_for(self.leaves[queue], cost):
-                room.kept = 0
+                room.keep_nothing()
                 self._remeasure(room)
 
     def _want(self, leaf: Branch, group: Group, amounts: tuple[int, ...], sign: int) -> None:

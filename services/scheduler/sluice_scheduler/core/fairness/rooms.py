@@ -44,12 +44,13 @@ _Entry: TypeAlias = tuple[int, int, int, Watcher]
 
 
 class Room:
-    __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "left")
+    __slots__ = ("_live", "_watchers", "bound", "branch", "kept", "kept_for", "left")
 
     def __init__(self, branch: Branch, bound: Bound) -> None:
         self.branch = branch
         self.bound = bound
-        self.kept = 0  # for the claim whose turn it has been for long
+        self.kept_for: dict[str, int] = {}  # claims whose turn it has been for long, who comes first first
+        self.kept = 0  # the sum of that
         self._watchers: list[_Entry] = []
         self._live = 0
         self.left = self.measure()
@@ -63,6 +64,26 @@ class Room:
             if leaving:
                 left -= max(0, leaving.get(dim, 0))
         return left
+
+    def keep(self, claim: str, need: int) -> None:
+        self.kept_for[claim] = need
+        self.kept += need
+
+    def keep_nothing(self) -> None:
+        self.kept_for, self.kept = {}, 0
+
+    def kept_before(self, claim: str) -> int:
+        """How much is kept for those who come before a claim: all, if nothing is kept for itself."""
+        before = 0
+        for other, need in self.kept_for.items():
+            if other == claim:
+                break
+            before += need
+        return before
+
+    def free_for(self, claim: str) -> int:
+        """How much is left for a claim, with what is kept for it."""
+        return self.left + self.kept - self.kept_before(claim)
 
     @property
     def is_over(self) -> bool:

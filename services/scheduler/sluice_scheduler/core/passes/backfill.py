@@ -17,7 +17,7 @@ from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.turns import keep_room, turn_cost
+from sluice_scheduler.core.state.turns import keep_rooms, keepers, turn_cost
 from sluice_scheduler.core.state.units import unit_of
 from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import Turn
@@ -32,7 +32,7 @@ LetIn: TypeAlias = Callable[[Branch, Claim, Spot, int], None]
 
 def back_fill(state: State, budget: Budget, let_in: LetIn) -> bool:
     """With each tick: let in who ends in time, evict who should have ended; whether nothing is left to be done."""
-    turn = next((turn for turn in state.turns if turn.cost), None)
+    turn = next((turn for turn in keepers(state) if turn.within), None)
     if turn is None:
         return True
     _foresee(state, budget, turn)
@@ -41,7 +41,7 @@ def back_fill(state: State, budget: Budget, let_in: LetIn) -> bool:
         claim = found[1]
         state.forest.keep_nothing()
         let_in(*found, state.now_ms + claim.ends_in_ms)
-        keep_room(state, turn)
+        keep_rooms(state)
         state.forest.settle()
         budget.spend()
     return turn.start_ms <= state.now_ms or not budget.is_spent
@@ -131,7 +131,7 @@ def _next_in_time(state: State, budget: Budget, turn: Turn) -> tuple[Branch, Cla
             if budget.is_spent:
                 return None
             budget.spend()
-            spot = _spot(state, leaf, claim.shape.spots)
+            spot = _spot(state, leaf, claim.shape.spots, turn.claim)
             if spot is None:
                 continue
             at = state.forest.class_of(leaf, spot.kinds, spot.cost)
@@ -156,10 +156,13 @@ def _in_time(state: State, leaf: Branch, turn: Turn) -> Iterator[Claim]:
     )
 
 
-def _spot(state: State, leaf: Branch, spots: list[Spot]) -> Spot | None:
-    """The first with room, kept or not."""
-    return next((spot for spot in spots if _has_room(state, leaf, spot.cost)), None)
+def _spot(state: State, leaf: Branch, spots: list[Spot], kept_for: str) -> Spot | None:
+    """The first with room, kept for this claim or for nobody."""
+    return next((spot for spot in spots if _has_room(state, leaf, spot.cost, kept_for)), None)
 
 
-def _has_room(state: State, leaf: Branch, cost: Cost) -> bool:
-    return all(need <= room.left + room.kept for room, need in state.forest.rooms_for(leaf, cost))
+def _has_room(state: State, leaf: Branch, cost: Cost, kept_for: str) -> bool:
+    return all(
+        need <= room.left + room.kept_for.get(kept_for, 0)
+        for room, need in state.forest.rooms_for(leaf, cost)
+    )

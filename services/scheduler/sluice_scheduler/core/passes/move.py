@@ -23,7 +23,7 @@ from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
-from sluice_scheduler.core.stored.entities import Promise, Turn
+from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
@@ -61,8 +61,7 @@ class Move:
         self._rooms = self._forest.rooms_for(leaf, spot.cost)
         self._covering = leaf.covering(spot.cost)
         self._before = Paper(self._forest)
-        turn = self._state.turns.get(f"{Turn.kind}/{claim.key}")
-        self._paper = Paper(self._forest, is_reserved=turn is not None and bool(turn.cost))
+        self._paper = Paper(self._forest, claim=claim.key)
         self._paper.move(leaf, spot.cost, 1)
         self._search = self._new_search()
         self._broken: list[Promise] = []
@@ -319,7 +318,7 @@ class Move:
         found: dict[Branch, dict[Shape, None]] = {}
         for shape in shapes:
             if any(
-                all(self._paper.missing(room) + need <= 0 for room, need in spot.needs)
+                all(self._paper.missing_beside(room) + need <= 0 for room, need in spot.needs)
                 for spot in shape.spots
             ):
                 for leaf in shape.lines:
@@ -329,7 +328,8 @@ class Move:
     def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
         for spot in claim.shape.spots:
             if any(
-                self._paper.missing(room) + need > 0 for room, need in self._forest.rooms_for(leaf, spot.cost)
+                self._paper.missing_beside(room) + need > 0
+                for room, need in self._forest.rooms_for(leaf, spot.cost)
             ):
                 continue
             self._paper.move(leaf, spot.cost, 1)

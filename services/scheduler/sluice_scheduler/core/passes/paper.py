@@ -12,10 +12,10 @@ from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share,
 
 
 class Paper:
-    def __init__(self, forest: Forest, *, is_reserved: bool = False) -> None:
-        """`is_reserved`: it is for the claim that room is kept for."""
+    def __init__(self, forest: Forest, *, claim: str = "") -> None:
+        """`claim`: whom it is for, in case that room is kept for it."""
         self._forest = forest
-        self._is_reserved = is_reserved
+        self._claim = claim
         self._dims: dict[Branch, dict[Dim, int]] = {}
         self._kinds: dict[Branch, dict[Kind, int]] = {}
         self._shares: dict[Branch, int] = {}
@@ -82,9 +82,13 @@ class Paper:
         """How much more than a room allows would be held for good. Of what is kept for another that counts which is
         there: nobody has to make room for another."""
         over = self.used(room.branch, room.bound) - room.bound.amount
-        if not room.kept or self._is_reserved:
-            return over
-        return over + min(room.kept, max(0, room.bound.amount - room.branch.used(room.bound)))
+        kept = room.kept_before(self._claim) if room.kept else 0
+        return over + min(kept, max(0, room.bound.amount - room.branch.used(room.bound)))
+
+    def missing_beside(self, room: Room) -> int:
+        """The same for those who come in by the way: what becomes free beside the claim is kept for others first."""
+        kept = room.kept_before(self._claim) if room.kept else 0
+        return self.used(room.branch, room.bound) - room.bound.amount + kept
 
     def holds(self, branch: Branch, dims: tuple[Dim, ...]) -> bool:
         moved = self._dims.get(branch, {})

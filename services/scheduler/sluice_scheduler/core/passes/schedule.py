@@ -21,12 +21,20 @@ from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.passes.turns import first_turns_ms, forget_turns, reserved_that_fits, take_turns
+from sluice_scheduler.core.passes.turns import (
+    covered_that_fits,
+    forget_turns,
+    next_turns_ms,
+    reserved_that_fits,
+    served,
+    take_turns,
+)
 from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.members import group_of
 from sluice_scheduler.core.state.minima import fill_kept, give_back, is_within, minimum_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.turns import keep_rooms
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Promise
 
@@ -60,6 +68,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.settle_applications()
         return
     if takes_back:
+        serve_covered(state, budget)
         state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
@@ -87,7 +96,7 @@ def next_due_ms(state: State) -> int:
         return soon_ms
     times = [
         state.coarse_now_ms + state.pace_ms,
-        *first_turns_ms(state),
+        *next_turns_ms(state),
         *late_ms(state),
         *state.starting.values(),
         *overdue_ms(state),
@@ -109,9 +118,23 @@ def serve(state: State, budget: Budget) -> bool:
             return True
         admit(state, *found, was_kept=kept is not None)
         if any_turns:
-            forget_turns(state)
+            served(state, found[1])
         budget.spend()
     return False
+
+
+def serve_covered(state: State, budget: Budget) -> None:
+    """Let those whom a guarantee covers pass room that is kept for whom none does."""
+    while len(state.turns) and not budget.is_spent:
+        found = covered_that_fits(state)
+        if found is None:
+            return
+        state.forest.keep_nothing()
+        admit(state, *found)
+        served(state, found[1])
+        keep_rooms(state)
+        state.forest.settle()
+        budget.spend()
 
 
 def _let_in(state: State, leaf: Branch, claim: Claim, spot: Spot, until_ms: int) -> None:

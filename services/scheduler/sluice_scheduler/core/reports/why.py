@@ -243,7 +243,7 @@ def _of_claim(state: State, claim: Claim) -> Why:
         return Why(reason=BEHIND_FIRST, sentence=sentence, claim=claim)
     turn = state.turns.get(f"{Turn.kind}/{claim.key}")
     has_turn = turn is not None and bool(turn.cost)
-    short = _short_of(state, leaf, spot, has_turn=has_turn)
+    short = _short_of(state, leaf, spot, claim)
     if short is None:
         return Why(reason="NextPass", sentence="it fits, and is served when its turn comes", claim=claim)
     bound = short[0].bound
@@ -262,10 +262,10 @@ def _of_claim(state: State, claim: Claim) -> Why:
     )
 
 
-def _short_of(state: State, leaf: Branch, spot: Spot, *, has_turn: bool) -> tuple[Room, bool] | None:
+def _short_of(state: State, leaf: Branch, spot: Spot, claim: Claim) -> tuple[Room, bool] | None:
     """The first room that is too small, and whether only because room is kept there for another."""
     for room, need in state.forest.rooms_for(leaf, spot.cost):
-        if need > room.left + room.kept * has_turn:
+        if need > room.free_for(claim.key):
             return room, need <= room.left + room.kept
     return None
 

@@ -326,6 +326,7 @@ class State(Derived):
             self._enter(pod)
         self.settle_applications()
         self.recall_deserved()
+        self.forest.settle()
         keep_rooms(self)
 
     def change_queues(self) -> None:
@@ -341,6 +342,7 @@ class State(Derived):
         self.tree = tree
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
+        self.forest.settle()
         keep_rooms(self)
         for app in self.applications.values():
             if app.waits_for_queue:

@@ -1,4 +1,4 @@
-"""Turns: room that is kept for the claim whose turn it has been for long."""
+"""Turns: room that is kept for claims whose turn it has been for long."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
 
 
-def keep_room(state: State, turn: Turn) -> None:
-    """Keep the free part of a claim's spot for it: others find that much less."""
-    claim = state.forest.claims.get(turn.claim)
-    if claim is not None and turn.cost:
-        state.forest.keep_for(claim.line, turn_cost(turn), turn.within)
+def keepers(state: State) -> list[Turn]:
+    """The turns that room is kept for, who came first first."""
+    kept = [turn for turn in state.turns if turn.cost and turn.claim in state.forest.claims]
+    return sorted(kept, key=lambda turn: (turn.kept_ms, turn.key))
 
 
 def keep_rooms(state: State) -> None:
-    state.forest.settle()
-    for turn in state.turns:
-        keep_room(state, turn)
+    """Keep the free part of each such claim's spot for it: others find that much less."""
+    state.forest.keep_nothing()
+    for turn in keepers(state):
+        claim = state.forest.claims[turn.claim]
+        state.forest.keep_for(claim.key, claim.line, turn_cost(turn), turn.within)
 
 
 def turn_cost(turn: Turn) -> Cost:

@@ -145,12 +145,17 @@ class Turn(Entity):
     kind: ClassVar[str] = "turn"
     claim: str
     since_ms: int
+    queue: str = ""  # the claim's
     pools: tuple[str, ...] = ()  # where room is kept for it; empty: nowhere yet
     cost: tuple[tuple[str, str, str, int], ...] = ()  # cluster, pool, resource, amount
     #: Whether its queues' limits let it in: before that the pools keep nothing for it.
     within: bool = False
     #: When it starts, by those who say when they end. It never rises: nobody's word puts the claim off. 0: unknown.
     start_ms: int = 0
+    kept_ms: int = 0  # since when room is kept
+    is_late: bool = False  # for it has waited for so long, and not because it comes first
+    in_vain: int = 0  # how often room was kept until it was given up
+    rests_ms: int = 0  # until then its queue has no room kept after that, or none out of turn
 
     @property
     def key(self) -> str:
