@@ -155,7 +155,7 @@ def test_on_few_nodes_drf_shares_openb_more_evenly_than_fifo() -> None:
     scenario.events = scenario.events[-700:]
     found = compared(scenario)
     lines = {name: outcome.as_line() for name, outcome in found.items()}
-    assert lines["drf"]["jain"] > lines["usage-drf"]["jain"] > lines["fifo"]["jain"] > 0.5
+    assert min(lines["drf"]["jain"], lines["usage-drf"]["jain"]) > lines["fifo"]["jain"] > 0.5
     assert found["fifo"].result.summary["reclaims"] == 0 < found["drf"].result.summary["reclaims"]
     for line in lines.values():
         assert line["contended_ms"] > 0

@@ -61,8 +61,9 @@ def test_an_application_whose_growth_waits_says_that_it_is_admitted_and_what_its
 def test_what_room_is_kept_from_and_whom_it_is_kept_for_are_told() -> None:
     cell = Applications("team", "other", cpu=4000)
     cell.queue("team", reservation={"patienceSeconds": 1})
-    cell.pods("runs-1", "runs-2", tenant="other")
-    cell.application("large", pod_set("main", 4, 4, 4))
+    cell.pods("runs-1", "runs-2", "runs-3", tenant="other")
+    cell.queue("other", reclaim={"enabled": False})
+    cell.application("large", pod_set("main", 2, 2, 2))
     cell.pass_seconds(5)
     assert "; its turn has come, and room is kept for it" in answer(cell, "large").sentence
     cell.application("small", pod_set("main", 1, 1, 1))

@@ -96,6 +96,7 @@ class Move:
         if next(self._short_rooms(), None) is None:
             return self._is_due()  # it fits when those are gone who leave already
         if self._is_due():
+            self._spares |= self._fits_into_what_is_kept()
             if self._between_queues():
                 return True
             if self._outside:
@@ -103,6 +104,10 @@ class Move:
                 if self._between_queues():
                     return True
         return self._inside_queue()
+
+    def _fits_into_what_is_kept(self) -> bool:
+        """Whether there is room, but for whose turn comes first: nobody who deserves what he has gives way to that."""
+        return not self._covering and all(self._paper.missing(room) <= room.kept for room, _ in self._rooms)
 
     def _is_due(self) -> bool:
         """Whether shares, or a guarantee, speak for the claim."""

@@ -2,7 +2,8 @@
 
 The claim whose turn it is, and that does not fit, is noted. If it is its turn still, or again, after its
 queue's patience, what becomes free is kept for it until it fits; others are served with what it does not need,
-or if they say that they end before it starts (backfill.py). What a guarantee covers passes it.
+or if they say that they end before it starts (backfill.py). What a guarantee covers passes it. Who waits for its size
+alone has its turn out of order once it has waited for a tenure beside its patience.
 
 The pools keep room for one claim at a time. Behind limits of its own queues that keep it out, room is kept for one
 claim of each queue beside that: it stands in nobody's way but theirs.
@@ -21,6 +22,7 @@ from typing import Any, Final, NamedTuple
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Dim, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
+from sluice_scheduler.core.fairness.shares import FRACTION_BITS, slack
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import keep_rooms, keepers, turn_cost
@@ -176,7 +178,7 @@ def _candidates(state: State, guarantees: Guarantees, taken: set[str]) -> Iterat
         found = _first_that_could_fit(state, guarantees, leaf)
         if found is not None:
             claim, spot = found
-            is_late = rest is None and _is_late(state, leaf, claim)
+            is_late = rest is None and _is_late(state, leaf, claim) and _starves(state, leaf, claim, spot)
             limit = _limit_in_the_way(state, leaf, claim, spot)
             if limit is None or limit.branch is not leaf or not leaf.line.is_uniform:
                 yield Candidate(leaf, claim, spot, is_late, is_limited=limit is not None)
@@ -197,13 +199,28 @@ def _note(state: State, guarantees: Guarantees, candidate: Candidate) -> None:
     if turn is None:
         turn = Turn(claim=claim.key, queue=leaf.name, since_ms=state.now_ms)
         state.turns.put(turn)
-    if is_late or state.now_ms - turn.since_ms >= _patience_ms(state, leaf):
+    has_waited = state.now_ms - turn.since_ms >= _patience_ms(state, leaf)
+    if is_late or (has_waited and not _asks_for_more(state, candidate)):
         spots = [spot for spot in _spots(state, claim.shape) if guarantees.let_in(leaf, spot)]
         spot = min(spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
         turn.pools, turn.cost = spot.pools, tuple((*dim, amount) for dim, amount in spot.cost)
         turn.kept_ms, turn.is_late, turn.within = state.now_ms, is_late, not is_limited
         state.turns.put(turn)
         keep_rooms(state)
+
+
+def _asks_for_more(state: State, candidate: Candidate) -> bool:
+    """Whether it is more by itself than its queue deserves, where that counts: room is kept for it after a tenure only,
+    as long as others who do the same may hold it."""
+    leaf, _, spot, *_ = candidate
+    if not any(scope.policy.reclaims for scope in leaf.path[1:]):
+        return False
+    whole = state.forest.whole
+    return any(
+        (amount << FRACTION_BITS) > branch.deserved.get(kind, 0) + slack(whole.get(kind, 0))
+        for branch in leaf.path[:-1]
+        for kind, amount in spot.kinds
+    )
 
 
 def _give_up(state: State) -> None:
@@ -273,6 +290,26 @@ def _is_late(state: State, leaf: Branch, claim: Claim) -> bool:
     workload = workload_of(state, claim.key)
     since_ms = max(claim.created_ms, workload.barred_ms if workload is not None else 0)
     return state.now_ms - since_ms >= state.config.tenure_ms + _patience_ms(state, leaf)
+
+
+def _starves(state: State, leaf: Branch, claim: Claim, spot: Spot) -> bool:
+    """Whether it waits for its size: its queue has less than it deserves, or has let in what came after it. Who only
+    asks for more than its queue deserves waits for its queue's own pods to end."""
+    if not any(scope.policy.reclaims for scope in leaf.path[1:]):
+        return True
+    if leaf.is_owed(spot.kinds, state.forest.whole):
+        return True
+    units = state.units_of(leaf.name)
+    newest = [entries[-1] for entries in (units.growth, units.gangs) if entries]
+    return any(_came_ms(state, key) > claim.created_ms for *_, key in newest)
+
+
+def _came_ms(state: State, key: str) -> int:
+    pod = state.pods.get(key)
+    if pod is not None:
+        return pod.facts.created_ms
+    workload = state.application_of_claim(key).workload
+    return workload.in_line_ms if workload is not None else 0
 
 
 def _first_that_could_fit(state: State, guarantees: Guarantees, leaf: Branch) -> tuple[Claim, Spot] | None:
