@@ -159,7 +159,7 @@ def test_on_few_nodes_drf_shares_openb_more_evenly_than_fifo() -> None:
     assert found["fifo"].result.summary["reclaims"] == 0 < found["drf"].result.summary["reclaims"]
     for line in lines.values():
         assert line["contended_ms"] > 0
-        assert line["contended_utilisation"]["default/gpu-milli"] > 0.8
+        assert line["contended_utilisation"]["default/gpu-milli"] > 0.75
         assert set(line["mean_shares"]) == set(line["wait_mean_ms"])
     told = "\n".join(table(list(found.values())))
     for column in ("wait mean", "p50", "p99", "contended", "Jain", "reclaims", "mean share", "mean use"):
