@@ -47,18 +47,29 @@ class Kinship:
             if (below := state.workloads.get(key)) is not None:
                 yield below
 
-    def pods_below(self, state: State, account: Pod | Workload, links: int = LINKS_MAX) -> Iterator[Pod]:
-        """The pods whose way up may lead past an account."""
-        aboves: list[_Above] = [(account.cluster, account.namespace, account.uid)]
-        if isinstance(account, Workload):
-            aboves.append((account.cluster, account.namespace, account.title))
-        for above in aboves:
-            for key in sorted(self._below.get(above, ())):
+    def pods_below(self, state: State, account: Pod | Workload) -> Iterator[Pod]:
+        """The pods whose way up may lead past an account, the nearest first. Each is met once, however many ways
+        lead to it."""
+        seen: set[str] = set()
+        level: list[Pod | Workload] = [account]
+        for _ in range(LINKS_MAX + 1):
+            below: list[Pod | Workload] = []
+            for each in level:
+                for found in self._next_below(state, each):
+                    if found.key not in seen:
+                        seen.add(found.key)
+                        below.append(found)
+                        if isinstance(found, Pod):
+                            yield found
+            level = below
+
+    def _next_below(self, state: State, account: Pod | Workload) -> Iterator[Pod | Workload]:
+        names = (account.uid, account.title) if isinstance(account, Workload) else (account.uid,)
+        for name in names:
+            for key in sorted(self._below.get((account.cluster, account.namespace, name), ())):
                 below = state.pods.get(key) or state.workloads.get(key)
-                if isinstance(below, Pod):
+                if below is not None:
                     yield below
-                if below is not None and links:
-                    yield from self.pods_below(state, below, links - 1)
 
 
 def _named_above(account: Pod | Workload) -> Iterator[_Above]:
