@@ -7,7 +7,7 @@ queue is kept once, on the shape. A *spot* is one way to place a shape: a pool f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sluice.values import Resources
@@ -51,6 +51,11 @@ def part(cluster: str, count: int, requests: Resources, node_selector: dict[str,
 
 def part_of(pod: Pod) -> Part:
     return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+
+
+def parts_alike(alike: Mapping[Part, int]) -> tuple[Part, ...]:
+    """So many of each, in order."""
+    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
 
 
 class Spot:
@@ -179,6 +184,26 @@ class Claim:
         self.shape = shape
         self.gang = gang
         self.ends_in_ms = ends_in_ms  # it ends so long after its start, as it says itself; 0: it does not say
+
+
+def gang_claim(
+    key: str,
+    *,
+    queue: str,
+    priority: int,
+    created_ms: int,
+    names: tuple[str | int, ...],
+    parts: tuple[Part, ...],
+) -> Claim:
+    return Claim(
+        key=key,
+        line=queue,
+        priority=priority,
+        created_ms=created_ms,
+        names=names,
+        shape=Shape(parts, -1),
+        gang=True,
+    )
 
 
 def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], count: int = 1) -> Cost:

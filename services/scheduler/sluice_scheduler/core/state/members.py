@@ -42,8 +42,7 @@ def group_of(state: State, claim: str) -> list[Pod]:
     kind, pod_set, *_ = claim.split("/", 2)
     if app is not None and kind == "replica":
         return app.replica(state, pod_set)
-    keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
-    return [pod for pod in map(state.pod, keys) if not pod.retry_ms]
+    return [state.pod(key) for book in app.books.values() for key in book.ready.keys] if app else []
 
 
 def priority_of(state: State, claim: str) -> int:
@@ -58,7 +57,7 @@ def members_of(state: State, workload: Workload) -> list[str]:
     """The keys of its pods that hold or wait."""
     app = state.applications.get(workload.place)
     books = app.books.values() if app else ()
-    return sorted(key for book in books for key in (*book.holding, *book.waiting))
+    return sorted(key for book in books for key in book.keys)
 
 
 def holding_of(state: State, workload: Workload) -> list[Pod]:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, group_of, pod_cost
+from sluice_scheduler.core.state.books import Ready
 from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
+from sluice_scheduler.core.state.minima import is_within
 from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.units import Entry, entry_of
 
@@ -66,7 +68,8 @@ def _round(state: State, most: int | None = None) -> Iterator[list[str]]:
         leaf = state.forest.leaves.get(key)
         if leaf is not None and (most is None or len(state.holders.get(key, ())) + len(leaf.line) <= most):
             yield list(_queue(state, leaf))
-    yield [each for app in state.applications.values() for each in _application(state, app)]
+    for app in list(state.applications.values()):
+        yield list(_application(state, app))
     keys = [pod.key for pod in state.pods]
     for at in range(0, len(keys), _PODS):
         found = [pod for key in keys[at : at + _PODS] if (pod := state.pods.get(key)) is not None]
@@ -194,13 +197,24 @@ def _differ(who: str, verb: str, kept: dict, there: dict) -> Iterator[str]:  # t
 def _application(state: State, app: Application) -> Iterator[str]:
     name = "/".join(app.key)
     for pod_set, book in app.books.items():
-        for key in (*book.holding, *book.waiting):
+        for key in book.keys:
             pod = state.pods.get(key)
             place = (pod.cluster, pod.namespace, pod.application, pod.pod_set) if pod is not None else ()
             if place != (*app.key, pod_set):
                 yield f"{key}: stands in the book of {name} for {pod_set or 'its pods'}, but is no pod of it"
         if [entry[3] for entry in book.order if entry[3] in book.holding] != [e[3] for e in book.order]:
             yield f"{name}: {pod_set or 'its pods'} are in order, but do not hold"
+        if book.keys != sorted((*book.holding, *book.waiting)):
+            yield f"{name}: {pod_set or 'its pods'} are listed, but neither hold nor wait"
+        waiting = [pod for key in sorted(book.waiting) if (pod := state.pods.get(key)) is not None]
+        there = Ready()
+        for pod in waiting:
+            if not pod.retry_ms:
+                there.add(pod)
+        if book.ready != there:
+            yield f"{name}: {pod_set or 'its pods'} are ready otherwise than their accounts say"
+        if book.within != {pod.key for pod in waiting if is_within(pod, book.size)}:
+            yield f"{name}: other {pod_set or 'pods'} than it knows of could use what is reserved"
 
 
 # ---- a pod
