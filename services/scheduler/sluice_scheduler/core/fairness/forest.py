@@ -330,7 +330,8 @@ class Forest(Fits):
             self._resize(capacity)
         for selected in self._places.take_changed():
             for shape in list(self._by_selector.get(selected, ())):
-                self._place_anew(shape)
+                if self._goes_elsewhere(shape):
+                    self._place_anew(shape)
 
     def _resize(self, capacity: dict[Dim, int]) -> None:
         new_dims = capacity.keys() != self.capacity.keys()
