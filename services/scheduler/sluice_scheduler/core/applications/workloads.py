@@ -79,6 +79,7 @@ def workload_vanished(state: State, workload: Workload) -> None:
     break_promise(state, workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
+    state.forget_choice(workload)
     for about in (workload.key, workload.key + JOB_REPORT):
         state.reports.discard(f"{Report.kind}/{about}")
     state.kinship.remove(workload)

@@ -252,7 +252,9 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     if namespace.labelling == namespace.queue:
         namespace.labelling = ""
     state.namespaces.put(namespace)
-    state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
+    if state.namespace_of(namespace.cluster, namespace.name) is not namespace:
+        state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
+        state.bound.pop(namespace.key, None)
     bind_namespace(state, namespace)
     rebind(state, namespace)
     state.report_due = True  # conditions tell of namespaces' labels
@@ -262,6 +264,7 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
     if state.namespace_of(namespace.cluster, namespace.name) is namespace:
         del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    state.bound.pop(namespace.key, None)
     state.report_due = True
 
 

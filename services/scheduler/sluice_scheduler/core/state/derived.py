@@ -9,7 +9,7 @@ from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.endings import Endings
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import any_names_queue
+from sluice_scheduler.core.state.members import by_named_queue
 from sluice_scheduler.core.state.units import Units
 from sluice_scheduler.core.stored.entities import Pool, Promise, Queue
 
@@ -19,9 +19,10 @@ class Derived(CellTables):
 
     def begin_anew(self) -> None:
         self.tree: dict[str, QueueNode] = {}
-        #: By namespace: the queue and problem that all its accounts have. Namespaces in which an account names a queue.
-        self.bound: dict[str, tuple[str, str]] = {}
-        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
+        #: By namespace, and by the queue that accounts name themselves (empty: they name none): what queue and problem
+        #: these were last brought to.
+        self.bound: dict[str, dict[str, tuple[str, str]]] = {}
+        self.choosy = by_named_queue(self)
         #: Kinds of rules that have changed and were not followed yet.
         self.edited: set[str] = {Queue.kind, Pool.kind}
         self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))

@@ -107,6 +107,7 @@ class State(Derived):
     def remove_pod(self, pod: Pod) -> None:
         self._leave(pod)
         self.pods.drop(pod.key)
+        self.forget_choice(pod)
 
     def _enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
@@ -256,6 +257,22 @@ class State(Derived):
         self.unsettled[app.key] = app
         self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
+
+    def name_queue(self, account: Pod | Workload) -> None:
+        """Remember that an account names its queue itself."""
+        there = self.choosy.setdefault((account.cluster, account.namespace), {})
+        there.setdefault(account.facts.queue, {})[account.key] = None
+
+    def forget_choice(self, account: Pod | Workload) -> None:
+        """An account is gone that may have named a queue, or one after another."""
+        place = (account.cluster, account.namespace)
+        there = self.choosy.get(place, {})
+        for queue in [queue for queue, keys in there.items() if account.key in keys]:
+            del there[queue][account.key]
+            if not there[queue]:
+                del there[queue]
+        if not there:
+            self.choosy.pop(place, None)
 
     def forget_workload(self, workload: Workload) -> None:
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
