@@ -57,8 +57,10 @@ def contended() -> OneCell:
 class OneCell:
     """Objects are told of by name; to tell of one again is to change it."""
 
+    cell_type = SimulatedCell
+
     def __init__(self) -> None:
-        self.cell = SimulatedCell(installed_policies(), replace(CONFIG, reclaim_after_ms=0))
+        self.cell = self.cell_type(installed_policies(), replace(CONFIG, reclaim_after_ms=0))
         self.decisions: list[Decision] = []
         self._versions = count(1)
         self._now_ms = 0

@@ -207,7 +207,12 @@ def _drained(state: State, pod: Pod) -> None:
 def _standing(pod: Pod) -> tuple[object, ...]:
     """The fields of an account that books and lines go by."""
     facts = pod.facts
-    waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
+    waits = pod.phase == "Waiting" and (
+        facts.created_ms,
+        facts.node_selector,
+        facts.deleting,
+        pod.problem,
+    )
     return (
         pod.holds,
         pod.bypassed,
@@ -215,9 +220,12 @@ def _standing(pod: Pod) -> tuple[object, ...]:
         pod.queue,
         pod.pool,
         facts.requests,
+        facts.priority,
         facts.ends_in_ms,
         pod.application,
         pod.pod_set,
+        facts.group_size,
+        facts.gang,
         facts.finished and facts.phase,
     )
 
