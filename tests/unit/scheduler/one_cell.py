@@ -57,10 +57,8 @@ def contended() -> OneCell:
 class OneCell:
     """Objects are told of by name; to tell of one again is to change it."""
 
-    cell_type = SimulatedCell
-
     def __init__(self) -> None:
-        self.cell = self.cell_type(installed_policies(), replace(CONFIG, reclaim_after_ms=0))
+        self.cell = SimulatedCell(installed_policies(), replace(CONFIG, reclaim_after_ms=0))
         self.decisions: list[Decision] = []
         self._versions = count(1)
         self._now_ms = 0
@@ -104,7 +102,7 @@ class OneCell:
     def pod(
         self, name: str, namespace: str, *, change: str = "MODIFIED", cpu: int = 1000, **facts: Any
     ) -> None:
-        pod = PodFacts(requests={"cpu": cpu}, created_ms=0, **{"gated": True, **facts})
+        pod = PodFacts(**{"requests": {"cpu": cpu}, "created_ms": 0, "gated": True, **facts})
         self.tell(PodEvent, name, change=change, namespace=namespace, pod=pod)
 
     def rebuild(self, listing: Callable[[], None]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from applications_of_one_cell import Applications
-from one_cell import OneCell
 from sluice.decisions import Decision
 from sluice.events import CellConfig, Event
 from sluice_scheduler.core.fairness.policies import Policy
@@ -26,14 +24,4 @@ class TwinCell(SimulatedCell):
             self._other.restart()
             others = self._other.feed(events, more=more)
             assert [each for each in decisions if each.seq] == [each for each in others if each.seq]
-            assert self._other.state.validate() == []
-        assert self.state.validate() == []
         return decisions
-
-
-class OneCellTwice(OneCell):
-    cell_type = TwinCell
-
-
-class ApplicationsTwice(Applications):
-    cell_type = TwinCell
