@@ -270,6 +270,8 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
     if state.namespace_of(namespace.cluster, namespace.name) is namespace:
         del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    state.bound.pop(namespace.key, None)
+    state.choosy.pop(namespace.key, None)
     state.report_due = True
 
 

@@ -109,6 +109,11 @@ class Application:
             self.workload is not None or any(b.waiting for b in self.books.values())
         )
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is left of it: another one in its place begins anew."""
+        return self.workload is None and not any(book.counts for book in self.books.values())
+
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from sluice.decisions import Admit
 
@@ -284,6 +284,9 @@ class State(Derived):
         self.report_due = True
         self.forest.version += 1  # its units may be others now
         app.settle(self)
+        if app.is_gone and key not in self.unsettled:
+            del self.applications[key]
+            return
         self.may_open[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
@@ -339,6 +342,7 @@ class State(Derived):
             self.derive()  # what they hold was nobody's until now
             return
         self.tree = tree
+        self._forget_queues()
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
         keep_rooms(self)
@@ -346,6 +350,13 @@ class State(Derived):
             if app.waits_for_queue:
                 self.unsettled[app.key] = app
         self.pass_due = self.report_due = self.past_due = True
+
+    def _forget_queues(self) -> None:
+        """Of queues that are gone, once nothing of theirs is left."""
+        by_queue: tuple[dict[str, Any], ...] = (self.holders, self.waiting, self.units)
+        for index in by_queue:
+            for name in [name for name, there in index.items() if name not in self.tree and not there]:
+                del index[name]
 
     def change_pools(self) -> None:
         """Pools were edited: nodes may belong to others now, and pods to other supplies."""

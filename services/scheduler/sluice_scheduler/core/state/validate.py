@@ -111,7 +111,9 @@ def _root(state: State) -> Iterator[str]:
     sums: dict[Dim, int] = {}
     for leaf in state.forest.leaves.values():
         add(sums, leaf.usage.items())
-    for name in state.holders.keys() - state.forest.leaves.keys():
+    reserved = {b.queue for app in state.applications.values() for b in app.books.values() if b.reserved}
+    queues = state.holders.keys() | reserved | {promise.queue for promise in state.promises}
+    for name in queues - state.forest.leaves.keys():
         add(sums, _held(state, name)[0].items())
     yield from _differ("the root", "holds", state.forest.root.usage, sums)
 
@@ -193,6 +195,8 @@ def _differ(who: str, verb: str, kept: dict, there: dict) -> Iterator[str]:  # t
 
 def _application(state: State, app: Application) -> Iterator[str]:
     name = "/".join(app.key)
+    if app.is_gone and app.key not in state.unsettled:
+        yield f"{name}: nothing is left of it, but it is known"
     for pod_set, book in app.books.items():
         for key in (*book.holding, *book.waiting):
             pod = state.pods.get(key)
