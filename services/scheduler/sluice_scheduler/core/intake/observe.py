@@ -180,8 +180,7 @@ def _welcome(state: State, pod: Pod) -> None:
     workload = workload_of(state, pod.key) if pod.application else None
     if workload is None:
         return
-    if workload.unclaimed:
-        somebody_came(state, workload)
+    somebody_came(state, workload, pod)
     if workload.facts.job is not None:
         see_pod_of_job(state, workload, pod)
 
