@@ -285,6 +285,7 @@ class Application:
                 queue=workload.queue,
                 priority=workload.priority,
                 created_ms=workload.in_line_ms,
+                line_ms=workload.in_line_ms,
                 names=(workload.namespace, workload.uid),
                 parts=parts_of(workload),
             )
@@ -292,11 +293,13 @@ class Application:
         pods = [pod for pod in pods if not pod.retry_ms]
         if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
             return None
+        created_ms = min(pod.facts.created_ms for pod in pods)
         return _gang(
             self.claim_key,
             queue=pods[0].queue,
             priority=max(pod.facts.priority for pod in pods),
-            created_ms=min(pod.facts.created_ms for pod in pods),
+            created_ms=created_ms,
+            line_ms=created_ms,
             names=(self.key[1], min(pod.uid for pod in pods)),
             parts=_parts_like(pods),
         )
@@ -329,7 +332,8 @@ class Application:
             self.replica_key(pod_set),
             queue=pods[0].queue,
             priority=workload.priority,
-            created_ms=workload.in_line_ms,
+            created_ms=max(workload.in_line_ms, pods[-1].facts.created_ms),  # before, it was not complete
+            line_ms=workload.in_line_ms,
             names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
             parts=_parts_like(pods),
         )
@@ -369,7 +373,11 @@ def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
 
 
 def _asks_the_same(one: Claim, other: Claim) -> bool:
-    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
+    return _asked(one) == _asked(other)
+
+
+def _asked(claim: Claim) -> tuple[object, ...]:
+    return claim.place, claim.created_ms, claim.line, claim.shape.parts
 
 
 def _gang(
@@ -378,6 +386,7 @@ def _gang(
     queue: str,
     priority: int,
     created_ms: int,
+    line_ms: int,
     names: tuple[str | int, ...],
     parts: tuple[Part, ...],
 ) -> Claim:
@@ -386,6 +395,7 @@ def _gang(
         line=queue,
         priority=priority,
         created_ms=created_ms,
+        line_ms=line_ms,
         names=names,
         shape=Shape(parts, -1),
         gang=True,
