@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part_of
+from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of
 from sluice_scheduler.core.state.books import PodSetBook
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import stuck_in
@@ -29,8 +28,8 @@ from sluice_scheduler.core.state.minima import (
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
 from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.state.wanted import asks_the_same, gang_claim, is_what_was_promised, parts_like
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Promise
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 class Application:
     __slots__ = (
+        "_place",
         "_ranked",
         "_whole",
         "books",
@@ -58,6 +58,7 @@ class Application:
         self.books: dict[str, PodSetBook] = {}
         self.offered = False  # its waiting pods stand in line one by one
         self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
+        self._place = (0, 0)  # where they were offered
         self.free = False  # its minima are nothing: it starts without a claim
         self._ranked: int | None = None  # its priority, as its units have it
         self._whole: tuple[str, Entry | None] = ("", None)  # where it stands as a unit that goes whole
@@ -126,14 +127,19 @@ class Application:
         for pod_set in sorted(self.replicated | replicated):
             next_one = self._wanted_replica(state, pod_set) if opens and pod_set in replicated else None
             self._claim(state, self.replica_key(pod_set), next_one)
-        if (self.offered, self.replicated) != (opens, replicated):
-            self.offered, self.replicated = opens, replicated
+        place = self._line_place()
+        if (self.offered, self.replicated, self._place) != (opens, replicated, place):
+            self.offered, self.replicated, self._place = opens, replicated, place
             for key in sorted(key for book in self.books.values() for key in book.waiting):
                 state.forest.leave(key)
                 if self.offered:
                     offer(state, state.pod(key))
                 else:
                     break_promise(state, key)
+
+    def _line_place(self) -> tuple[int, int]:
+        """What its growth's place in line goes by; a group's goes by each pod."""
+        return (self.workload.priority, self.workload.in_line_ms) if self.workload is not None else (0, 0)
 
     def _hear_group(self, state: State) -> None:
         """If a group's pods disagree about it, the one with the first key counts: they may arrive in any order."""
@@ -259,10 +265,10 @@ class Application:
         """Under this key, let the wanted claim stand in line or have a promise, and nothing else."""
         standing = state.forest.claims.get(key)
         promise = state.promise_for(key)
-        if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
+        if promise is not None and not (wanted is not None and is_what_was_promised(wanted, promise)):
             break_promise(state, key)
             promise = None
-        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+        if wanted is not None and standing is not None and asks_the_same(wanted, standing):
             return
         if standing is not None:
             state.forest.leave(standing.key)
@@ -280,7 +286,7 @@ class Application:
             # A suspended application is back in line only after its pods have left.
             if workload.seq in state.evicting or workload.retry_ms or controlled(state, workload):
                 return None
-            return _gang(
+            return gang_claim(
                 self.claim_key,
                 queue=workload.queue,
                 priority=workload.priority,
@@ -294,14 +300,14 @@ class Application:
         if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
             return None
         created_ms = min(pod.facts.created_ms for pod in pods)
-        return _gang(
+        return gang_claim(
             self.claim_key,
             queue=pods[0].queue,
             priority=max(pod.facts.priority for pod in pods),
             created_ms=created_ms,
             line_ms=created_ms,
             names=(self.key[1], min(pod.uid for pod in pods)),
-            parts=_parts_like(pods),
+            parts=parts_like(pods),
         )
 
     def _replicated(self) -> set[str]:
@@ -328,14 +334,14 @@ class Application:
         workload, pods = self.workload, self.replica(state, pod_set)
         if workload is None or not pods or pods[0].queue not in state.forest.leaves:
             return None
-        return _gang(
+        return gang_claim(
             self.replica_key(pod_set),
             queue=pods[0].queue,
             priority=workload.priority,
             created_ms=max(workload.in_line_ms, pods[-1].facts.created_ms),  # before, it was not complete
             line_ms=workload.in_line_ms,
             names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
-            parts=_parts_like(pods),
+            parts=parts_like(pods),
         )
 
 
@@ -351,55 +357,6 @@ def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
     standing = book.units.pop(key, None)
     if standing is not None:
         state.units_of(standing[0]).remove(standing[1], growth=True)
-
-
-def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
-    alike: dict[Part, int] = {}
-    for pod in pods:
-        each = part_of(pod)
-        alike[each] = alike.get(each, 0) + 1
-    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
-
-
-def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
-    """Whether a claim still asks for what was taken from others for it: no more, no less, nothing else."""
-    parts = wanted.shape.parts
-    if wanted.line != promise.queue or len(parts) != len(promise.pools):
-        return False
-    sums: dict[Dim, int] = {}
-    for each, pool in zip(parts, promise.pools, strict=True):
-        add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
-    return sorted((*dim, amount) for dim, amount in sums.items()) == sorted(map(tuple, promise.cost))
-
-
-def _asks_the_same(one: Claim, other: Claim) -> bool:
-    return _asked(one) == _asked(other)
-
-
-def _asked(claim: Claim) -> tuple[object, ...]:
-    return claim.place, claim.created_ms, claim.line, claim.shape.parts
-
-
-def _gang(
-    key: str,
-    *,
-    queue: str,
-    priority: int,
-    created_ms: int,
-    line_ms: int,
-    names: tuple[str | int, ...],
-    parts: tuple[Part, ...],
-) -> Claim:
-    return Claim(
-        key=key,
-        line=queue,
-        priority=priority,
-        created_ms=created_ms,
-        line_ms=line_ms,
-        names=names,
-        shape=Shape(parts, -1),
-        gang=True,
-    )
 
 
 def _times(cost: Cost, count: int) -> Cost:
