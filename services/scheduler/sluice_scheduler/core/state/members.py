@@ -54,13 +54,6 @@ def priority_of(state: State, claim: str) -> int:
     return max((pod.facts.priority for pod in pods), default=0)
 
 
-def members_of(state: State, workload: Workload) -> list[str]:
-    """The keys of its pods that hold or wait."""
-    app = state.applications.get(workload.place)
-    books = app.books.values() if app else ()
-    return sorted(key for book in books for key in (*book.holding, *book.waiting))
-
-
 def holding_of(state: State, workload: Workload) -> list[Pod]:
     """Its pods that hold and are not being taken back."""
     app = state.applications.get(workload.place)

@@ -102,6 +102,9 @@ class State(Derived):
         """The same, of one that stands the same in books and lines."""
         if after.phase != "Assumed":
             self.assumed.pop(before.seq, None)
+        self.residents.remove(before)
+        if after.holds:
+            self.residents.add(after)
         self.pods.put(after)
 
     def remove_pod(self, pod: Pod) -> None:
@@ -125,6 +128,7 @@ class State(Derived):
                 self.assumed[pod.seq] = key
             self.holders[pod.queue].add(key)
             self.endings.add(pod)
+            self.residents.add(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -161,6 +165,7 @@ class State(Derived):
             self.assumed.pop(pod.seq, None)
             self.holders[pod.queue].discard(key)
             self.endings.remove(pod)
+            self.residents.remove(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -200,6 +205,8 @@ class State(Derived):
         self.holders[pod.queue].add(key)
         if pod.facts.ends_in_ms:
             self.endings.add(pod)
+        if pod.facts.node or not pod.pool:
+            self.residents.add(pod)
         if spot is not None:
             self.forest.admit(key, spot)
         else:

@@ -103,7 +103,15 @@ def _counts(state: State) -> Iterator[str]:
     for key, claim in state.forest.claims.items():
         if key not in state.pods and application_by_claim(state, key) is None:
             yield f"{key}: stands in the line of {claim.line}, but has no account"
+    yield from _jobs(state)
     yield from _root(state)
+
+
+def _jobs(state: State) -> Iterator[str]:
+    resting = {each.key: each.job.resume_ms for each in state.workloads if each.job.resume_ms}
+    known = {key: until_ms for key, until_ms in state.resting.items() if key in state.workloads}
+    if known != resting:
+        yield f"jobs rest until {known}, but their accounts say {resting}"
 
 
 def _root(state: State) -> Iterator[str]:
@@ -230,6 +238,7 @@ def _pod(state: State, pod: Pod) -> Iterator[str]:
         ("stands in line", key in state.forest.claims, in_line and _is_offered(state, pod, app)),
         ("is a unit", _is_unit(state, pod, app), stays and bool(pod.pool)),
     )
+    yield from _resident(state, pod)
     for what, kept, told in facts:
         if kept != told:
             yield f"{key}: {what}: {kept}, but its account says {told}"
@@ -242,6 +251,18 @@ def _pod(state: State, pod: Pod) -> Iterator[str]:
         told_of = (stays, pod.waits and not state.is_aside(key))
         if booked != told_of:
             yield f"{key}: holds and waits in its application's books: {booked}, but its account says {told_of}"
+
+
+def _resident(state: State, pod: Pod) -> Iterator[str]:
+    """Whether it is known on its node, and holds of that node's pool."""
+    cluster, node = pod.cluster, pod.facts.node
+    if not pod.holds or not node:
+        return
+    if pod.key not in state.residents.of(cluster, node):
+        yield f"{pod.key}: holds on node {node}, but is not known there"
+    pool = state.places.pool_of(cluster, node)
+    if pool not in ("", pod.pool) and not (state.cell.rules_due or state.is_stuck(pod.key)):
+        yield f"{pod.key}: holds of pool {pod.pool or 'none'}, but its node is of {pool}"
 
 
 def _application_of(state: State, pod: Pod) -> Application | None:
