@@ -142,7 +142,7 @@ class Reference:
         if workload is not None and not pod.evicting:
             key = (workload.key, pod.facts.pod_set)
             self.holding[key] = self.holding.get(key, 0) + 1
-        elif pod.facts.group_size and not pod.evicting:
+        elif pod.facts.group_size and not pod.evicting and not self.state.is_stuck(pod.key):
             self.begun.add((pod.namespace, pod.facts.workload))
 
     def _await(self, pod: Pod) -> None:

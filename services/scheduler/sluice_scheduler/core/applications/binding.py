@@ -9,9 +9,12 @@ without a gate from then on, and are charged and counted as bypassed, not forgot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sluice.decisions import LabelNamespace, Notice
 
 from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.state.kinship import charged_to
 from sluice_scheduler.core.state.promises import give_up_claim
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -83,14 +86,9 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
     Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
-    A workload's pods go where it goes.
     """
     if claimant.facts.queue:
         state.name_queue(claimant)
-    if isinstance(claimant, Pod):
-        workload = state.workload_by_title.get((claimant.cluster, claimant.namespace, claimant.application))
-        if workload is not None:
-            return workload.queue, workload.problem
     what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
     return _queue_named(state, namespace, claimant.facts.queue, what)
 
@@ -110,6 +108,15 @@ def _queue_named(state: State, namespace: Namespace, wanted: str, what: str) -> 
             f"namespace's: recreate the {what} with another label sluice.dev/queue, or without"
         )
     return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
+
+
+def standing_of(state: State, pod: Pod, application: str) -> tuple[str, str]:
+    """The queue that a pod has by its application, and why nothing is admitted there: it goes where that goes."""
+    workload = state.workload_by_title.get((pod.cluster, pod.namespace, application))
+    if workload is not None:
+        return workload.queue, workload.problem
+    namespace = state.namespace_of(pod.cluster, pod.namespace)
+    return queue_for(state, pod, namespace) if namespace is not None else (pod.queue, pod.problem)
 
 
 def bind_namespace(state: State, namespace: Namespace) -> None:
@@ -216,24 +223,29 @@ def _place_all(state: State, namespace: Namespace) -> None:
     for workload in state.workloads.in_namespace(*where):
         place_workload(state, workload, namespace)
     for pod in state.pods.in_namespace(*where):
-        place_pod(state, pod, namespace)
+        if not state.is_stuck(pod.key):
+            _place_pod(state, pod, pod.application, pod.pod_set)
 
 
 def _place(state: State, namespace: Namespace, key: str) -> None:
     workload, pod = state.workloads.get(key), state.pods.get(key)
     if workload is not None:
         place_workload(state, workload, namespace)
-    elif pod is not None:
-        place_pod(state, pod, namespace)
+    elif pod is not None and not state.is_stuck(key):
+        _place_pod(state, pod, pod.application, pod.pod_set)
 
 
-def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
-    if state.is_stuck(pod.key):
-        return
-    queue, problem = queue_for(state, pod, namespace)
-    if (queue, problem) != (pod.queue, pod.problem):
+def regroup(state: State, pods: Iterable[Pod]) -> None:
+    """Charge pods to the applications that they belong to now, and so to their queues."""
+    for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
+        _place_pod(state, pod, *charged_to(state, pod))
+
+
+def _place_pod(state: State, pod: Pod, application: str, pod_set: str) -> None:
+    found = (application, pod_set, *standing_of(state, pod, application))
+    if found != (pod.application, pod.pod_set, pod.queue, pod.problem):
         with state.changing(pod):
-            pod.queue, pod.problem = queue, problem
+            pod.application, pod.pod_set, pod.queue, pod.problem = found
 
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
@@ -248,5 +260,4 @@ def place_workload(state: State, workload: Workload, namespace: Namespace) -> No
     state.forest.leave(workload.key)
     workload.queue, workload.problem = queue, problem
     state.workload_changed(workload)
-    for pod in list(state.kinship.pods_below(state, workload)):
-        place_pod(state, pod, namespace)
+    regroup(state, state.kinship.pods_below(state, workload))

@@ -65,6 +65,15 @@ def resume_jobs(state: State) -> None:
             state.workload_changed(workload)
 
 
+def _rest(state: State, workload: Workload, pause_ms: int) -> None:
+    """Make no pod of a job for so long."""
+    if pause_ms:
+        workload.job.resume_ms = state.resting[workload.key] = state.now_ms + pause_ms
+    else:
+        workload.job.resume_ms = 0
+        state.resting.pop(workload.key, None)
+
+
 def _run(state: State, app: Application, workload: Workload, most: int) -> int:
     """How many pods were made of it."""
     job, facts = workload.job, workload.facts
@@ -76,7 +85,6 @@ def _run(state: State, app: Application, workload: Workload, most: int) -> int:
         _end(state, workload, "Finished", f"{completions} pods have succeeded")
         return 0
     if job.resume_ms:
-        state.resting[workload.key] = job.resume_ms
         return 0
     book, size = app.book(pod_set.name), min(pod_set.count, completions - len(job.done))
     makes = min(_may_make(book, job), most)
@@ -195,8 +203,7 @@ def _count_done(job: JobRecord, index: int) -> None:
 def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:
     job = workload.job
     job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
-    pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
-    job.resume_ms = state.cell.time_ms + pause_ms if pause_ms else 0
+    _rest(state, workload, min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS))
     if job.failures > limits.backoff_limit:
         _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
 
@@ -213,7 +220,7 @@ def on_create_pod(state: State, event: OutcomeEvent) -> None:
     job, limits = workload.job, workload.facts.job
     job.asked_for = {name: (index, seq) for name, (index, seq) in job.asked_for.items() if seq != event.seq}
     if event.result != "Rejected" or limits is None:
-        job.resume_ms = state.cell.time_ms + RETRY_MS
+        _rest(state, workload, RETRY_MS)
     elif job.resume_ms <= state.cell.time_ms:
         job.refusal = f"a pod of it could not be made: {event.message}"
         _count_failure(state, workload, limits, job.refusal)

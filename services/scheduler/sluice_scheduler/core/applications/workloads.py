@@ -9,10 +9,10 @@ from sluice.applications import BY_HAND, WITHOUT_OPERATOR
 from sluice.decisions import Delete
 from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
 
-from sluice_scheduler.core.applications.binding import place_workload
+from sluice_scheduler.core.applications.binding import place_workload, regroup
 from sluice_scheduler.core.applications.queuejobs import count_end_of_job, ended
 from sluice_scheduler.core.applications.release import put_back
-from sluice_scheduler.core.state.kinship import charged_to, regroup
+from sluice_scheduler.core.state.kinship import charged_to
 from sluice_scheduler.core.state.members import holding_of, workload_of
 from sluice_scheduler.core.state.promises import break_promise, give_up_claim
 from sluice_scheduler.core.state.state import State

@@ -7,7 +7,7 @@ queue is kept once, on the shape. A *spot* is one way to place a shape: a pool f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sluice.values import Resources
@@ -51,11 +51,6 @@ def part(cluster: str, count: int, requests: Resources, node_selector: dict[str,
 
 def part_of(pod: Pod) -> Part:
     return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
-
-
-def parts_alike(alike: Mapping[Part, int]) -> tuple[Part, ...]:
-    """So many of each, in order."""
-    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
 
 
 class Spot:
@@ -162,7 +157,7 @@ class Shape:
 class Claim:
     """Something that waits in a line."""
 
-    __slots__ = ("created_ms", "ends_in_ms", "gang", "key", "line", "place", "priority", "shape")
+    __slots__ = ("created_ms", "ends_in_ms", "gang", "key", "line", "line_ms", "place", "priority", "shape")
 
     def __init__(
         self,
@@ -171,6 +166,7 @@ class Claim:
         line: str,
         priority: int,
         created_ms: int,
+        line_ms: int,
         names: Place,
         shape: Shape,
         gang: bool,
@@ -179,31 +175,14 @@ class Claim:
         self.key = key
         self.line = line  # the queue it waits in; empty once it has left
         self.priority = priority
-        self.created_ms = created_ms
-        self.place: Place = (-priority, created_ms, *names)
+        self.created_ms = created_ms  # since when it waits
+        #: By this it has its place in its line. Growth stands there where its application does, however long that has
+        #: run: but it has waited no longer than its pods.
+        self.line_ms = line_ms
+        self.place: Place = (-priority, line_ms, *names)
         self.shape = shape
         self.gang = gang
         self.ends_in_ms = ends_in_ms  # it ends so long after its start, as it says itself; 0: it does not say
-
-
-def gang_claim(
-    key: str,
-    *,
-    queue: str,
-    priority: int,
-    created_ms: int,
-    names: tuple[str | int, ...],
-    parts: tuple[Part, ...],
-) -> Claim:
-    return Claim(
-        key=key,
-        line=queue,
-        priority=priority,
-        created_ms=created_ms,
-        names=names,
-        shape=Shape(parts, -1),
-        gang=True,
-    )
 
 
 def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], count: int = 1) -> Cost:

@@ -9,15 +9,13 @@ several pods are one replica, they are so together.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, cost_of, gang_claim, part_of, parts_alike
+from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of
 from sluice_scheduler.core.state.books import PodSetBook, age_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import stuck_in
@@ -30,8 +28,14 @@ from sluice_scheduler.core.state.minima import (
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
 from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.state.wanted import (
+    asks_the_same,
+    gang_claim,
+    is_what_was_promised,
+    parts_alike,
+    parts_like,
+)
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Promise
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 
 class Application:
     __slots__ = (
+        "_place",
         "_ranked",
         "_whole",
         "books",
@@ -59,6 +64,7 @@ class Application:
         self.books: dict[str, PodSetBook] = {}
         self.offered = False  # its waiting pods stand in line one by one
         self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
+        self._place = (0, 0)  # where they were offered
         self.free = False  # its minima are nothing: it starts without a claim
         self._ranked: int | None = None  # its priority, as its units have it
         self._whole: tuple[str, Entry | None] = ("", None)  # where it stands as a unit that goes whole
@@ -111,6 +117,11 @@ class Application:
             self.workload is not None or any(b.waiting for b in self.books.values())
         )
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is left of it: another one in its place begins anew."""
+        return self.workload is None and not any(book.counts for book in self.books.values())
+
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)
@@ -123,14 +134,19 @@ class Application:
         for pod_set in sorted(self.replicated | replicated):
             next_one = self._wanted_replica(state, pod_set) if opens and pod_set in replicated else None
             self._claim(state, self.replica_key(pod_set), next_one)
-        if (self.offered, self.replicated) != (opens, replicated):
-            self.offered, self.replicated = opens, replicated
+        place = self._line_place()
+        if (self.offered, self.replicated, self._place) != (opens, replicated, place):
+            self.offered, self.replicated, self._place = opens, replicated, place
             for key in sorted(key for book in self.books.values() for key in book.waiting):
                 state.forest.leave(key)
                 if self.offered:
                     offer(state, state.pod(key))
                 else:
                     break_promise(state, key)
+
+    def _line_place(self) -> tuple[int, int]:
+        """What its growth's place in line goes by; a group's goes by each pod."""
+        return (self.workload.priority, self.workload.in_line_ms) if self.workload is not None else (0, 0)
 
     def _hear_group(self, state: State) -> None:
         """If a group's pods disagree about it, the one with the first key counts: they may arrive in any order."""
@@ -264,10 +280,10 @@ class Application:
         """Under this key, let the wanted claim stand in line or have a promise, and nothing else."""
         standing = state.forest.claims.get(key)
         promise = state.promise_for(key)
-        if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
+        if promise is not None and not (wanted is not None and is_what_was_promised(wanted, promise)):
             break_promise(state, key)
             promise = None
-        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+        if wanted is not None and standing is not None and asks_the_same(wanted, standing):
             return
         if standing is not None:
             state.forest.leave(standing.key)
@@ -290,6 +306,7 @@ class Application:
                 queue=workload.queue,
                 priority=workload.priority,
                 created_ms=workload.in_line_ms,
+                line_ms=workload.in_line_ms,
                 names=(workload.namespace, workload.uid),
                 parts=parts_of(workload),
             )
@@ -303,11 +320,13 @@ class Application:
         if queue not in state.forest.leaves:
             return None
         alike = sum((each.alike for each in ready[1:]), ready[0].alike)
+        created_ms = min(each.by_age[0][0] for each in ready)
         return gang_claim(
             self.claim_key,
             queue=queue,
             priority=max(max(each.priorities) for each in ready),
-            created_ms=min(each.by_age[0][0] for each in ready),
+            created_ms=created_ms,
+            line_ms=created_ms,
             names=(self.key[1], state.pod(min(each.keys[0] for each in ready)).uid),
             parts=parts_alike(alike),
         )
@@ -340,9 +359,10 @@ class Application:
             self.replica_key(pod_set),
             queue=pods[0].queue,
             priority=workload.priority,
-            created_ms=workload.in_line_ms,
+            created_ms=max(workload.in_line_ms, pods[-1].facts.created_ms),  # before, it was not complete
+            line_ms=workload.in_line_ms,
             names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
-            parts=parts_alike(Counter(map(part_of, pods))),
+            parts=parts_like(pods),
         )
 
 
@@ -354,21 +374,6 @@ def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
     standing = book.units.pop(key, None)
     if standing is not None:
         state.units_of(standing[0]).remove(standing[1], growth=True)
-
-
-def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
-    """Whether a claim still asks for what was taken from others for it: no more, no less, nothing else."""
-    parts = wanted.shape.parts
-    if wanted.line != promise.queue or len(parts) != len(promise.pools):
-        return False
-    sums: dict[Dim, int] = {}
-    for each, pool in zip(parts, promise.pools, strict=True):
-        add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
-    return sorted((*dim, amount) for dim, amount in sums.items()) == sorted(map(tuple, promise.cost))
-
-
-def _asks_the_same(one: Claim, other: Claim) -> bool:
-    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
 
 
 def _times(cost: Cost, count: int) -> Cost:

@@ -10,6 +10,7 @@ from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.endings import Endings
 from sluice_scheduler.core.state.kinship import Kinship
 from sluice_scheduler.core.state.members import by_named_queue
+from sluice_scheduler.core.state.residents import Residents
 from sluice_scheduler.core.state.units import Units
 from sluice_scheduler.core.stored.entities import Pool, Promise, Queue
 
@@ -19,8 +20,7 @@ class Derived(CellTables):
 
     def begin_anew(self) -> None:
         self.tree: dict[str, QueueNode] = {}
-        #: By namespace, and by the queue that accounts name themselves (empty: they name none): what queue and problem
-        #: these were last brought to.
+        #: By namespace and the queue that accounts name (empty: none): the queue and problem that they were brought to.
         self.bound: dict[str, dict[str, tuple[str, str]]] = {}
         self.choosy = by_named_queue(self)
         #: Kinds of rules that have changed and were not followed yet.
@@ -53,6 +53,7 @@ class Derived(CellTables):
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.endings = Endings()
+        self.residents = Residents()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that start without a claim.

@@ -132,12 +132,3 @@ def _account(state: State, below: Pod | Workload, uid: str) -> Pod | Workload | 
             f"{Pod.kind}/{below.cluster}/{uid}"
         )
     return found if found is not None and found.namespace == below.namespace else None
-
-
-def regroup(state: State, pods: Iterable[Pod]) -> None:
-    """Charge pods to the applications that they belong to now."""
-    for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
-        application, pod_set = charged_to(state, pod)
-        if (application, pod_set) != (pod.application, pod.pod_set):
-            with state.changing(pod):
-                pod.application, pod.pod_set = application, pod_set
