@@ -9,6 +9,7 @@ import one_cell
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from one_cell import OneCell
+from sluice.applications import WITHOUT_OPERATOR
 from sluice.decisions import Admit, AdmitWorkload, CreatePod, Decision, Evict
 from sluice.events import (
     Gang,
@@ -220,3 +221,48 @@ def test_a_pod_on_no_node_holds_of_the_first_pool_that_has_one_for_it() -> None:
     assert [each.pool for each in cell.state.pods] == ["default"]
     cell.queue("a", weight=2)
     cell.tick()
+
+
+def queue_job(cell: Applications, name: str, count: int) -> None:
+    job = JobFacts(restart_limit=3, backoff_limit=6, backoff_ms=0)
+    main = pod_set("main", count, 0, completions=9)
+    cell.application(name, main, kind="QueueJob", released=True, suspendable=False, job=job)
+
+
+def application_of(cell: OneCell, name: str) -> str:
+    return next(str(each.application) for each in cell.state.pods if each.name == name)
+
+
+def test_a_job_lets_nothing_go_that_names_it_and_is_anothers() -> None:
+    cell = Applications()
+    queue_job(cell, "job", 2)
+    cell.application("ray", pod_set("worker", 3, 0))
+    cell.pods("w0", "w1", of="ray", pod_set="worker", workload="QueueJob/job")
+    queue_job(cell, "job", 1)
+    cell.pass_seconds(2)
+    assert {each.name for each in cell.decisions if isinstance(each, Evict)} == {"job-1-0"}
+    assert {"w0", "w1", "job-0-0"} <= cell.open
+
+
+def test_a_pod_that_changes_hands_takes_those_below_it_along() -> None:
+    cell = Applications()
+    queue_job(cell, "job", 2)
+    cell.application("ray", pod_set("worker", 3, 0))
+    cell.pods("below", owner="pod-job-0-0")
+    assert application_of(cell, "below") == "QueueJob/job"
+    cell._change_pod("job-0-0", owner="workload-ray", pod_set="worker")
+    cell.pass_seconds(2)
+    assert {application_of(cell, name) for name in ("job-0-0", "below")} == {"RayCluster/ray"}
+    cell._change_pod("job-0-0", owner="")
+    cell.pass_seconds(2)
+    assert {application_of(cell, name) for name in ("job-0-0", "below")} == {""}
+
+
+def test_an_application_that_its_last_pod_leaves_is_gone() -> None:
+    cell = Applications()
+    cell.pods("driver", workload=f"{WITHOUT_OPERATOR}/etl", pod_set="driver")
+    assert len(cell.state.workloads) == 1
+    cell._change_pod("driver", workload="")
+    cell.pass_seconds(2)
+    assert len(cell.state.workloads) == 0
+    assert application_of(cell, "driver") == ""

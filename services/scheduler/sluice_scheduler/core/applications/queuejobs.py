@@ -22,6 +22,7 @@ from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
 from sluice_scheduler.core.applications.evict import evict_pod
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.books import PodSetBook
+from sluice_scheduler.core.state.kinship import members_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import JobRecord, Pod, Workload
 
@@ -105,7 +106,7 @@ def _may_make(book: PodSetBook, job: JobRecord) -> int:
 def _resize(state: State, workload: Workload, *, size: int, makes: int) -> int:
     """Let a job have so many pods, as far as so many may be made now."""
     job = workload.job
-    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    pods = [pod for pod in members_of(state, workload) if not pod.facts.finished]
     taken = {index_of(pod) for pod in pods}
     taken.update(index for index, _ in job.asked_for.values())
     wanted = size - len(taken)
@@ -234,7 +235,7 @@ def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"
     job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
     workload.facts = ended(workload, workload.facts)
     state.workload_changed(workload)
-    for pod in list(state.kinship.pods_below(state, workload)):
+    for pod in members_of(state, workload):
         if (pod.holds or pod.phase == "Waiting") and not pod.evicting:
             evict_pod(state, pod, state.cell.time_ms, "JobEnded", f"job {workload.name} has ended: {why}")
 

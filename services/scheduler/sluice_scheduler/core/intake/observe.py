@@ -144,7 +144,7 @@ def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
     after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
-    _find_family(state, pod, after)
+    moved = _find_family(state, pod, after)
     if pod is None:
         after.stranger = not event.pod.gated and state.is_live(event.cluster)
     after.phase = _phase_shown(after)
@@ -153,30 +153,39 @@ def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> No
     if pod is not None and _standing(pod) == _standing(after):
         # Most news changes nothing in the books: a condition, a start time, our own patch coming back.
         state.replace_alike(pod, after)
-        return
+    else:
+        _account_anew(state, pod, after)
+    if moved and pod is not None:
+        forget_spark_pod(state, pod)
+    if moved:
+        _welcome(state, after)
+
+
+def _account_anew(state: State, pod: Pod | None, after: Pod) -> None:
     state.replace_pod(pod, after)
     if pod is not None and pod.holds and not after.holds and not pod.evicting:
         _drained(state, pod)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
         count_end(state, pod, after)
-    if pod is None:
-        _welcome(state, after)
 
 
-def _find_family(state: State, before: Pod | None, after: Pod) -> None:
-    """Find the application that a pod belongs to."""
+def _find_family(state: State, before: Pod | None, after: Pod) -> bool:
+    """Find the application that a pod belongs to; whether what it says of that is new."""
     facts = after.facts
-    if before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload):
+    moved = before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload)
+    if moved:
         if before is not None:
             state.kinship.remove(before)
         state.kinship.add(after)
     if facts.owner or facts.workload:
         see_spark_pod(state, after, is_new=before is None)
+    if facts.owner or facts.workload or after.application:
         after.application, after.pod_set = charged_to(state, after)
+    return moved
 
 
 def _welcome(state: State, pod: Pod) -> None:
-    """A new pod may lead others to an application, and its job may wait for it."""
+    """A pod that is new to an application may lead others there, and its job may wait for it."""
     regroup(state, state.kinship.pods_below(state, pod))
     workload = workload_of(state, pod.key) if pod.application else None
     if workload is None:

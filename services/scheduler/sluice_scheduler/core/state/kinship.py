@@ -102,6 +102,12 @@ def _is_later(named: Workload, pod: Pod) -> bool:
     return has_object and pod.facts.created_ms < named.facts.created_ms
 
 
+def members_of(state: State, workload: Workload) -> list[Pod]:
+    """The pods that an application is charged for, whatever has become of them. A pod may name two, and is one's."""
+    pods = state.kinship.pods_below(state, workload)
+    return [pod for pod in pods if pod.application == workload.title]
+
+
 def controlled(state: State, workload: Workload) -> bool:
     """Whether another application is charged for what this one holds."""
     above = _account(state, workload, workload.facts.controller)
