@@ -131,12 +131,20 @@ def _claim(value: object) -> str:
 
 def _rules_in(state: State, frame: FrameType) -> Iterator[str]:
     for value in _parameters(frame):
-        if isinstance(value, _RULES) and isinstance(value, TrackedObject):
-            yield value.key
-        elif isinstance(value, QueueNode | Branch) and value.name:
-            yield from (q.key for q in state.queues if (q.name, q.cluster) == (value.name, state.home))
-        elif isinstance(value, ObjectEvent) and value.type not in (Pod.kind, Workload.kind):
-            yield f"{value.type}/{value.cluster}/{value.uid}"
+        try:
+            yield from _rule(state, value)
+        except AttributeError:
+            continue  # half made
+
+
+def _rule(state: State, value: object) -> list[str]:
+    if isinstance(value, _RULES) and isinstance(value, TrackedObject):
+        return [value.key]
+    if isinstance(value, QueueNode | Branch) and value.name:
+        return [q.key for q in state.queues if (q.name, q.cluster) == (value.name, state.home)]
+    if isinstance(value, ObjectEvent) and value.type not in (Pod.kind, Workload.kind):
+        return [f"{value.type}/{value.cluster}/{value.uid}"]
+    return []
 
 
 def _told_of(state: State, frame: FrameType) -> Iterator[str]:

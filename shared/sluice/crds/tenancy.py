@@ -137,7 +137,8 @@ class QueueSpec(Bounds):
     """The fair-share domain of the tree below this root queue; `default` if absent. Immutable, and only on
     root queues."""
     parent: Annotated[str, Field(min_length=1, max_length=63)] | None = None
-    """The queue above; absent on a root queue."""
+    """The queue above; absent on a root queue. Queues may stand on 32 levels; one that stands deeper can't be
+    used."""
     weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Entitles to a share in proportion to the siblings' weights; 1 if absent. Whole numbers, so that shares
     are exact."""

@@ -102,7 +102,7 @@ class OneCell:
     def pod(
         self, name: str, namespace: str, *, change: str = "MODIFIED", cpu: int = 1000, **facts: Any
     ) -> None:
-        pod = PodFacts(requests={"cpu": cpu}, created_ms=0, **{"gated": True, **facts})
+        pod = PodFacts(**{"requests": {"cpu": cpu}, "created_ms": 0, "gated": True, **facts})
         self.tell(PodEvent, name, change=change, namespace=namespace, pod=pod)
 
     def rebuild(self, listing: Callable[[], None]) -> None:

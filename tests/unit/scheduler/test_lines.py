@@ -8,7 +8,14 @@ from sluice_scheduler.core.fairness.lines import Line
 
 def claim(key: str, shape: Shape, created_ms: int) -> Claim:
     return Claim(
-        key=key, line="q", priority=0, created_ms=created_ms, names=("ns", key), shape=shape, gang=False
+        key=key,
+        line="q",
+        priority=0,
+        created_ms=created_ms,
+        line_ms=created_ms,
+        names=("ns", key),
+        shape=shape,
+        gang=False,
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import Admit, AdmitWorkload, Decision, EvictWorkload
-from sluice_scheduler.core.applications.starts import JUDGED_MAX
+from sluice.events import QueueEvent, QueueFacts
+from sluice_scheduler.core.applications.requeue import JUDGED_MAX
 from sluice_scheduler.explain import explain
 
 MINUTE = 60
@@ -221,3 +222,32 @@ def test_a_worker_that_takes_over_gives_up_the_same_at_the_same_time(restarts: b
 
 
 _SEEN: dict[str, list[tuple[str, str, int]]] = {}
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_pods_of_a_set_that_lacks_none_have_nothing_to_do_with_it(often: bool) -> None:
+    """Be it one that waits for ever, or one every minute."""
+    cell = Applications(cpu=32_000)
+    bait = pod_set("bait", 100, 0, cpu=99_000)
+    cell.application("ray", pod_set("main", 30, 30), bait)
+    cell.pods("bait", of="ray", pod_set="bait", requests={"cpu": 99_000})
+    for minute in range(11):
+        cell.pass_seconds(MINUTE)
+        if often:
+            cell.pods(f"bait-{minute}", of="ray", pod_set="bait", requests={"cpu": 99_000})
+    assert cell.held() == 0
+    [back] = told(cell, EvictWorkload)
+    assert back.reason == "StartDeadline"
+    cell.pass_seconds(8 * MINUTE)
+    assert len(told(cell, AdmitWorkload)) == 1, "it pauses"
+
+
+@pytest.mark.parametrize("some_came", [False, True])
+def test_what_a_queue_that_is_gone_reserved_goes_to_others(some_came: bool) -> None:
+    cell = Applications("team", "other")
+    spark(cell)
+    if some_came:
+        cell.pods("driver", of="etl", pod_set="driver")
+    cell.tell(QueueEvent, "team", change="DELETED", queue=QueueFacts())
+    cell.pass_seconds(11 * MINUTE)
+    assert cell.state.forest.root.usage == ({("sim", "default", "cpu"): 1000} if some_came else {})

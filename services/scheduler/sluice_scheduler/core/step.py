@@ -27,7 +27,8 @@ from sluice_scheduler.core.applications.queuejobs import resume_jobs
 from sluice_scheduler.core.applications.starts import judge_starts
 from sluice_scheduler.core.applications.workloads import end_silent
 from sluice_scheduler.core.intake.aside import set_aside
-from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object, on_unmanaged
+from sluice_scheduler.core.intake.nodes import on_unmanaged
+from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object
 from sluice_scheduler.core.intake.outcome import on_outcome
 from sluice_scheduler.core.intake.recovery import on_config, on_rebuild, on_sync
 from sluice_scheduler.core.passes.deserved import work_out_deserved

@@ -9,10 +9,12 @@ without a gate from then on, and are charged and counted as bypassed, not forgot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sluice.decisions import LabelNamespace, Notice
 
 from sluice_scheduler.core.fairness.tree import QueueNode
-from sluice_scheduler.core.state.members import members_of
+from sluice_scheduler.core.state.kinship import charged_to
 from sluice_scheduler.core.state.promises import give_up_claim
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -84,29 +86,37 @@ def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> t
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
     Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
-    A workload's pods go where it goes.
     """
     if claimant.facts.queue:
-        state.choosy[namespace.key] = None
-    if isinstance(claimant, Pod):
-        workload = state.workload_by_title.get((claimant.cluster, claimant.namespace, claimant.application))
-        if workload is not None:
-            return workload.queue, workload.problem
+        state.name_queue(claimant)
+    what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
+    return _queue_named(state, namespace, claimant.facts.queue, what)
+
+
+def _queue_named(state: State, namespace: Namespace, wanted: str, what: str) -> tuple[str, str]:
+    """The queue of an account that names one itself, or (empty) none."""
     problem = binding_problem(state, namespace)
     if problem:
         bound_to = state.tree.get(namespace.queue)
         return (namespace.queue if bound_to is not None and selects(bound_to, namespace) else "", problem)
-    wanted = claimant.facts.queue
     if not wanted or wanted == namespace.queue:
         return namespace.queue, ""
     queue = state.tree.get(wanted)
     if queue is None or all(above.name != namespace.queue for above in queue.path):
-        what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
         return namespace.queue, (
             f"the {what} names queue {wanted}, which does not stand below {namespace.queue}, its "
             f"namespace's: recreate the {what} with another label sluice.dev/queue, or without"
         )
     return wanted, queue.problem and f"queue {wanted} can't be used: {queue.problem}"
+
+
+def standing_of(state: State, pod: Pod, application: str) -> tuple[str, str]:
+    """The queue that a pod has by its application, and why nothing is admitted there: it goes where that goes."""
+    workload = state.workload_by_title.get((pod.cluster, pod.namespace, application))
+    if workload is not None:
+        return workload.queue, workload.problem
+    namespace = state.namespace_of(pod.cluster, pod.namespace)
+    return queue_for(state, pod, namespace) if namespace is not None else (pod.queue, pod.problem)
 
 
 def bind_namespace(state: State, namespace: Namespace) -> None:
@@ -190,37 +200,52 @@ def bind_namespaces(state: State) -> None:
     found = [namespace for namespace in state.namespaces if not state.is_stuck(namespace.key)]
     for namespace in sorted(found, key=lambda namespace: namespace.key):
         bind_namespace(state, namespace)
-        standing = _standing(state, namespace)
-        if standing is None or state.bound.get(namespace.key) != standing:
-            rebind(state, namespace)
+        rebind(state, namespace)
 
 
 def rebind(state: State, namespace: Namespace) -> None:
-    """Bring the accounts of a namespace's workloads and pods to the queues that they belong to now."""
+    """Bring the accounts of a namespace's workloads and pods to the queues that they belong to now: those that name
+    the same queue, or none, stay together where they are while the rules say of them what they said before."""
+    bound = state.bound.get(namespace.key, {})
+    named = state.choosy.get((namespace.cluster, namespace.name), {})
+    found = {wanted: _queue_named(state, namespace, wanted, "account") for wanted in ("", *named)}
+    if bound.get("") != found[""]:
+        _place_all(state, namespace)
+    else:
+        moved = (key for wanted in named if bound.get(wanted) != found[wanted] for key in named[wanted])
+        for key in sorted(moved, reverse=True):  # workloads before pods: these follow
+            _place(state, namespace, key)
+    state.bound[namespace.key] = found
+
+
+def _place_all(state: State, namespace: Namespace) -> None:
     where = (namespace.cluster, namespace.name)
     for workload in state.workloads.in_namespace(*where):
         place_workload(state, workload, namespace)
     for pod in state.pods.in_namespace(*where):
-        place_pod(state, pod, namespace)
-    standing = _standing(state, namespace)
-    if standing is not None:
-        state.bound[namespace.key] = standing
+        if not state.is_stuck(pod.key):
+            _place_pod(state, pod, pod.application, pod.pod_set)
 
 
-def _standing(state: State, namespace: Namespace) -> tuple[str, str] | None:
-    """Where a namespace's accounts belong, if all of them belong to the same queue."""
-    if namespace.key in state.choosy:
-        return None
-    return namespace.queue, binding_problem(state, namespace)
+def _place(state: State, namespace: Namespace, key: str) -> None:
+    workload, pod = state.workloads.get(key), state.pods.get(key)
+    if workload is not None:
+        place_workload(state, workload, namespace)
+    elif pod is not None and not state.is_stuck(key):
+        _place_pod(state, pod, pod.application, pod.pod_set)
 
 
-def place_pod(state: State, pod: Pod, namespace: Namespace) -> None:
-    if state.is_stuck(pod.key):
-        return
-    queue, problem = queue_for(state, pod, namespace)
-    if (queue, problem) != (pod.queue, pod.problem):
+def regroup(state: State, pods: Iterable[Pod]) -> None:
+    """Charge pods to the applications that they belong to now, and so to their queues."""
+    for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
+        _place_pod(state, pod, *charged_to(state, pod))
+
+
+def _place_pod(state: State, pod: Pod, application: str, pod_set: str) -> None:
+    found = (application, pod_set, *standing_of(state, pod, application))
+    if found != (pod.application, pod.pod_set, pod.queue, pod.problem):
         with state.changing(pod):
-            pod.queue, pod.problem = queue, problem
+            pod.application, pod.pod_set, pod.queue, pod.problem = found
 
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
@@ -235,5 +260,4 @@ def place_workload(state: State, workload: Workload, namespace: Namespace) -> No
     state.forest.leave(workload.key)
     workload.queue, workload.problem = queue, problem
     state.workload_changed(workload)
-    for key in members_of(state, workload):
-        place_pod(state, state.pod(key), namespace)
+    regroup(state, state.kinship.pods_below(state, workload))

@@ -41,7 +41,7 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
 
 def _count_lost_work(state: State, unit: Unit) -> None:
     work_ms = unit.work_ms(state.now_ms)
-    if work_ms > 0:
+    if work_ms > 0 and unit.leaf.queue is not None:
         lost = state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}") or LostWork(queue=unit.leaf.name)
         lost.add(state.now_ms, work_ms)
         state.lost_work.put(lost)

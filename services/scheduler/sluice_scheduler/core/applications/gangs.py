@@ -1,17 +1,20 @@
-"""Gangs that do not come up in time: put back whole, or content with what runs."""
+"""Gangs that do not come up in time: put back whole (requeue.py), or content with what runs."""
 
 from __future__ import annotations
 
 from sluice.events import Gang
 
 from sluice_scheduler.core.applications.evict import evict
+from sluice_scheduler.core.applications.requeue import JUDGED_MAX, requeue
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.minima import minimum_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import whole_of
+from sluice_scheduler.core.stored.accounts import Pod
 
 
 def judge_gangs(state: State) -> None:
+    late = 0
     for key in sorted(state.gangs):
         app = state.applications.get(key)
         gang = app.gang if app is not None else None
@@ -20,7 +23,9 @@ def judge_gangs(state: State) -> None:
         elif _is_up(state, app):
             del state.gangs[key]
             _mark_judged(state, app)
-        elif state.cell.time_ms >= _admitted_ms(state, app) + gang.deadline_ms:
+            _forgive(state, app)
+        elif late < JUDGED_MAX and state.cell.time_ms >= _admitted_ms(state, app) + gang.deadline_ms:
+            late += 1
             del state.gangs[key]
             _mark_judged(state, app)
             _judge(state, app, gang)
@@ -44,6 +49,13 @@ def _mark_judged(state: State, app: Application) -> None:
         state.pods.put(pod)
 
 
+def _forgive(state: State, app: Application) -> None:
+    """A gang that came up may fail later as if it never had before."""
+    if app.workload is not None and app.workload.late_starts:
+        app.workload.late_starts = 0
+        state.workload_changed(app.workload)
+
+
 def _judge(state: State, app: Application, gang: Gang) -> None:
     workload, running = app.workload, _running(state, app)
     if not gang.hard:
@@ -51,16 +63,23 @@ def _judge(state: State, app: Application, gang: Gang) -> None:
             workload.minima = {name: min(least, running.get(name, 0)) for name, least in _minima(app).items()}
             state.workload_changed(workload)
         return
-    leaf = state.forest.leaves.get(_queue(state, app))
-    if leaf is None:
-        return
-    unit = whole_of(state, leaf, app)
-    if workload is not None:
-        workload.requeued_ms = state.cell.time_ms
     so_far = f"{sum(running.values())} of {sum(_minima(app).values())} pods"
     seconds = gang.deadline_ms // 1000
     why = f"{seconds} s after its admission only {so_far} ran: it goes back into its queue"
-    evict(state, unit, reason="GangDeadline", sentence=why)
+    if workload is None:  # its pods go, and who makes them decides when there are others
+        leaf = state.forest.leaves.get(_first(state, app).queue, state.forest.root)
+        evict(state, whole_of(state, leaf, app), reason="GangDeadline", sentence=why)
+        return
+    workload.late_starts += 1
+    requeue(
+        state,
+        app,
+        workload,
+        failures=workload.late_starts,
+        deadline_ms=gang.deadline_ms,
+        reason="GangDeadline",
+        sentence=why,
+    )
 
 
 def _is_up(state: State, app: Application) -> bool:
@@ -81,10 +100,9 @@ def _minima(app: Application) -> dict[str, int]:
     return {each.name: minimum_of(app.workload, each) for each in app.workload.facts.pod_sets}
 
 
-def _queue(state: State, app: Application) -> str:
-    if app.workload is not None:
-        return app.workload.queue
-    return next((state.pod(key).queue for book in app.books.values() for key in sorted(book.holding)), "")
+def _first(state: State, app: Application) -> Pod:
+    """The first pod that a group holds; while it is admitted, it holds some."""
+    return state.pod(min(key for book in app.books.values() for key in book.holding))
 
 
 def _admitted_ms(state: State, app: Application) -> int:

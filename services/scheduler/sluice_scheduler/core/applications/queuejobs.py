@@ -22,6 +22,7 @@ from sluice.events import JobFacts, OutcomeEvent, WorkloadFacts
 from sluice_scheduler.core.applications.evict import evict_pod
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.books import PodSetBook
+from sluice_scheduler.core.state.kinship import members_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import JobRecord, Pod, Workload
 
@@ -65,6 +66,15 @@ def resume_jobs(state: State) -> None:
             state.workload_changed(workload)
 
 
+def _rest(state: State, workload: Workload, pause_ms: int) -> None:
+    """Make no pod of a job for so long."""
+    if pause_ms:
+        workload.job.resume_ms = state.resting[workload.key] = state.now_ms + pause_ms
+    else:
+        workload.job.resume_ms = 0
+        state.resting.pop(workload.key, None)
+
+
 def _run(state: State, app: Application, workload: Workload, most: int) -> int:
     """How many pods were made of it."""
     job, facts = workload.job, workload.facts
@@ -76,7 +86,6 @@ def _run(state: State, app: Application, workload: Workload, most: int) -> int:
         _end(state, workload, "Finished", f"{completions} pods have succeeded")
         return 0
     if job.resume_ms:
-        state.resting[workload.key] = job.resume_ms
         return 0
     book, size = app.book(pod_set.name), min(pod_set.count, completions - len(job.done))
     makes = min(_may_make(book, job), most)
@@ -97,7 +106,7 @@ def _may_make(book: PodSetBook, job: JobRecord) -> int:
 def _resize(state: State, workload: Workload, *, size: int, makes: int) -> int:
     """Let a job have so many pods, as far as so many may be made now."""
     job = workload.job
-    pods = [pod for pod in state.kinship.pods_below(state, workload) if not pod.facts.finished]
+    pods = [pod for pod in members_of(state, workload) if not pod.facts.finished]
     taken = {index_of(pod) for pod in pods}
     taken.update(index for index, _ in job.asked_for.values())
     wanted = size - len(taken)
@@ -195,8 +204,7 @@ def _count_done(job: JobRecord, index: int) -> None:
 def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:
     job = workload.job
     job.failures, job.in_a_row = job.failures + 1, job.in_a_row + 1
-    pause_ms = min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS)
-    job.resume_ms = state.cell.time_ms + pause_ms if pause_ms else 0
+    _rest(state, workload, min(limits.backoff_ms << min(job.in_a_row - 1, 20), BACKOFF_MAX_MS))
     if job.failures > limits.backoff_limit:
         _end(state, workload, "Failed", f"{failed}, and that is failure {job.failures} of the job")
 
@@ -213,7 +221,7 @@ def on_create_pod(state: State, event: OutcomeEvent) -> None:
     job, limits = workload.job, workload.facts.job
     job.asked_for = {name: (index, seq) for name, (index, seq) in job.asked_for.items() if seq != event.seq}
     if event.result != "Rejected" or limits is None:
-        job.resume_ms = state.cell.time_ms + RETRY_MS
+        _rest(state, workload, RETRY_MS)
     elif job.resume_ms <= state.cell.time_ms:
         job.refusal = f"a pod of it could not be made: {event.message}"
         _count_failure(state, workload, limits, job.refusal)
@@ -227,7 +235,7 @@ def _end(state: State, workload: Workload, outcome: Literal["Finished", "Failed"
     job.outcome, job.why, job.end_ms = outcome, why, state.cell.time_ms
     workload.facts = ended(workload, workload.facts)
     state.workload_changed(workload)
-    for pod in list(state.kinship.pods_below(state, workload)):
+    for pod in members_of(state, workload):
         if (pod.holds or pod.phase == "Waiting") and not pod.evicting:
             evict_pod(state, pod, state.cell.time_ms, "JobEnded", f"job {workload.name} has ended: {why}")
 

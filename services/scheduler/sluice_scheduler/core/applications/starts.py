@@ -3,10 +3,9 @@
 What is reserved is measured with each tick. As long as it changes, or a pod comes, nothing is given up.
 When it has stood still for the deadline, there are two cases.
 
-* No pod of the application is there: the whole application goes back to its queue, and behind all who wait
-  there, because they have waited while it kept room that it did not use. It pauses as long as the deadline, and
-  twice as long after each start in a row that nobody came for. So an application without an operator holds room
-  for half of the time at first, and for less and less later on. The pause ends when a pod of it comes.
+* No pod of the application is there: the whole application goes back to its queue, and pauses (requeue.py). So one
+  without an operator holds room for half of the time at first, and for less and less later on. The pause ends
+  when a pod comes that was missed.
 * Some pods are there: they keep what they have. The rest is reserved no longer; those that come later stand in
   line as growth does.
 """
@@ -17,20 +16,15 @@ from typing import Final
 
 from sluice.applications import BY_HAND, QUEUE_JOB, WITHOUT_OPERATOR
 
-from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.applications.release import shows_the_present
+from sluice_scheduler.core.applications.requeue import JUDGED_MAX, requeue
 from sluice_scheduler.core.state.application import Application
-from sluice_scheduler.core.state.minima import minimum_of
+from sluice_scheduler.core.state.minima import minimum_of, missing_of
 from sluice_scheduler.core.state.offers import pause
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.units import whole_of
-from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Cluster
 
-#: An application pauses no longer than this, or than the deadline if that is longer.
-PAUSE_MAX_MS: Final = 30 * 60_000
-#: So many applications are judged with one tick; the others with the next ones.
-JUDGED_MAX: Final = 100
 #: Whom to look for where no operator makes an application's pods.
 _MAKERS: Final = {
     BY_HAND: "is what makes its pods running?",
@@ -54,7 +48,7 @@ def judge_starts(state: State) -> None:
             del state.starting[key]
         elif _due_ms(state, workload) > state.now_ms:
             state.starting[key] = _due_ms(state, workload)
-        elif not _is_blind(state, workload):
+        elif not _is_blind(state, found, workload):
             del state.starting[key]
             _give_up(state, found, workload)
 
@@ -66,10 +60,17 @@ def measure_anew(state: State) -> None:
             state.unmeasured[app.key] = app
 
 
-def somebody_came(state: State, workload: Workload) -> None:
-    """The deadline begins anew, because a pod came, or because none could come before now."""
-    workload.unclaimed_ms = state.now_ms
-    state.workload_changed(workload)
+def somebody_came(state: State, workload: Workload, pod: Pod) -> None:
+    """The deadline begins anew with each pod of a set that lacks some; others have nothing to do with it."""
+    app = state.application_of(pod)
+    if app is None or not workload.unclaimed:
+        return
+    there = len(app.book(pod.pod_set).holding)
+    if any(
+        missing_of(workload, each, there) > 0 for each in workload.facts.pod_sets if each.name == pod.pod_set
+    ):
+        workload.unclaimed_ms = state.now_ms
+        state.workload_changed(workload)
 
 
 def _measure(state: State, app: Application, workload: Workload) -> None:
@@ -90,9 +91,9 @@ def _measure(state: State, app: Application, workload: Workload) -> None:
 
 def _is_back(app: Application, workload: Workload) -> bool:
     """Whether pods have come of one that nobody came for, or all that were missing."""
-    if any(book.waiting for book in app.books.values()):
-        return True
     sets = workload.facts.pod_sets
+    if any(app.book(each.name).waiting for each in sets if minimum_of(workload, each)):
+        return True
     there = {each.name: len(app.book(each.name).holding) for each in sets}
     return any(there.values()) and all(
         there[each.name] + app.book(each.name).reserved >= minimum_of(workload, each) for each in sets
@@ -109,18 +110,17 @@ def _due_ms(state: State, workload: Workload) -> int:
     return workload.unclaimed_ms + _deadline_ms(state, workload)
 
 
-def _is_blind(state: State, workload: Workload) -> bool:
-    """Whether its pods may be there without our knowing, or are held up by ourselves."""
+def _is_blind(state: State, app: Application, workload: Workload) -> bool:
+    """Whether its pods may be there without our knowing, or those that came are held up by ourselves."""
     cluster = state.clusters.get(f"{Cluster.kind}/{workload.cluster}")
     if cluster is None or not cluster.live or cluster.open_syncs or workload.job.resume_ms:
         return True
-    return any(book.waiting for book in state.applications[workload.place].books.values())
+    return any(book.waiting and book.reserved for book in app.books.values())
 
 
 def _give_up(state: State, app: Application, workload: Workload) -> None:
-    leaf = state.forest.leaves.get(workload.queue)
     missing = {name: book.reserved for name, book in app.books.items() if book.reserved}
-    if leaf is None or not missing:
+    if not missing:
         return
     deadline_ms = _deadline_ms(state, workload)
     if any(book.holding for book in app.books.values()):
@@ -132,10 +132,15 @@ def _give_up(state: State, app: Application, workload: Workload) -> None:
         return
     workload.no_show = _sentence(workload, "no pod of", deadline_ms)
     workload.no_shows += 1
-    workload.requeued_ms = state.now_ms
-    evict(state, whole_of(state, leaf, app), reason="StartDeadline", sentence=workload.no_show)
-    longer = deadline_ms << min(workload.no_shows - 1, 20)
-    pause(state, workload, state.now_ms + max(deadline_ms, min(longer, PAUSE_MAX_MS)))
+    requeue(
+        state,
+        app,
+        workload,
+        failures=workload.no_shows,
+        deadline_ms=deadline_ms,
+        reason="StartDeadline",
+        sentence=workload.no_show,
+    )
 
 
 def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:

@@ -9,10 +9,10 @@ from sluice.applications import BY_HAND, WITHOUT_OPERATOR
 from sluice.decisions import Delete
 from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
 
-from sluice_scheduler.core.applications.binding import place_workload
+from sluice_scheduler.core.applications.binding import place_workload, regroup
 from sluice_scheduler.core.applications.queuejobs import count_end_of_job, ended
 from sluice_scheduler.core.applications.release import put_back
-from sluice_scheduler.core.state.kinship import charged_to, regroup
+from sluice_scheduler.core.state.kinship import charged_to, members_of
 from sluice_scheduler.core.state.members import holding_of, workload_of
 from sluice_scheduler.core.state.promises import break_promise, give_up_claim
 from sluice_scheduler.core.state.state import State
@@ -79,6 +79,7 @@ def workload_vanished(state: State, workload: Workload) -> None:
     break_promise(state, workload.key)
     state.forget_workload(workload)
     state.workloads.drop(workload.key)
+    state.forget_choice(workload)
     for about in (workload.key, workload.key + JOB_REPORT):
         state.reports.discard(f"{Report.kind}/{about}")
     state.kinship.remove(workload)
@@ -88,7 +89,7 @@ def workload_vanished(state: State, workload: Workload) -> None:
 def _leave_behind(state: State, workload: Workload) -> None:
     """The garbage collector will delete the pods of an application that is gone. Those that still wait pause until
     then, so that they take nobody's place."""
-    for pod in list(state.kinship.pods_below(state, workload)):
+    for pod in members_of(state, workload):
         if pod.phase == "Waiting":
             with state.changing(pod):
                 pod.retry_ms = state.cell.time_ms + LEFT_BEHIND_MS

@@ -14,7 +14,7 @@ from sluice.values import POD_SLOTS
 
 from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf
 from sluice_scheduler.core.fairness.rooms import Bound
-from sluice_scheduler.core.fairness.tree import resolve_amount
+from sluice_scheduler.core.fairness.tree import resolve_amount, why_no_amount
 
 
 def limits_of(
@@ -91,7 +91,7 @@ def _bounds(
 ) -> list[Bound]:
     pools = sorted({pool for _, pool, _ in capacity})
     found: list[Bound] = []
-    for resource, text in sorted(general.items()):
+    for resource, text in _readable(general):
         if not is_percent(text):
             dims = _dims(capacity, pools, resource)
             found.append(_bound(what, resource, text, dims=dims, capacity=capacity))
@@ -102,10 +102,17 @@ def _bounds(
                 dims = _dims(capacity, [pool], resource)
                 found.append(_bound(what, resource, text, dims=dims, capacity=capacity, pool=pool))
     for pool, amounts in sorted(by_pool.items()):
-        for resource, text in sorted(amounts.items()):
+        for resource, text in _readable(amounts):
             dims = _dims(capacity, [pool], resource)
             found.append(_bound(what, resource, text, dims=dims, capacity=capacity, pool=pool))
     return [bound for bound in found if bound.dims]
+
+
+def _readable(amounts: Amounts) -> list[tuple[str, str]]:
+    """A queue with another amount can't be used, and says so; what runs in it goes on as if that were not there."""
+    return [
+        (resource, text) for resource, text in sorted(amounts.items()) if not why_no_amount(resource, text)
+    ]
 
 
 def _dims(capacity: Mapping[Dim, int], pools: Iterable[str], resource: str) -> tuple[Dim, ...]:

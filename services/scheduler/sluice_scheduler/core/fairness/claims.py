@@ -157,7 +157,7 @@ class Shape:
 class Claim:
     """Something that waits in a line."""
 
-    __slots__ = ("created_ms", "ends_in_ms", "gang", "key", "line", "place", "priority", "shape")
+    __slots__ = ("created_ms", "ends_in_ms", "gang", "key", "line", "line_ms", "place", "priority", "shape")
 
     def __init__(
         self,
@@ -166,6 +166,7 @@ class Claim:
         line: str,
         priority: int,
         created_ms: int,
+        line_ms: int,
         names: Place,
         shape: Shape,
         gang: bool,
@@ -174,8 +175,11 @@ class Claim:
         self.key = key
         self.line = line  # the queue it waits in; empty once it has left
         self.priority = priority
-        self.created_ms = created_ms
-        self.place: Place = (-priority, created_ms, *names)
+        self.created_ms = created_ms  # since when it waits
+        #: By this it has its place in its line. Growth stands there where its application does, however long that has
+        #: run: but it has waited no longer than its pods.
+        self.line_ms = line_ms
+        self.place: Place = (-priority, line_ms, *names)
         self.shape = shape
         self.gang = gang
         self.ends_in_ms = ends_in_ms  # it ends so long after its start, as it says itself; 0: it does not say

@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
 class Sibling:
     """One child of a branch while that is filled."""
 
-    __slots__ = ("at", "flows", "generation", "stretches", "use", "weight")
+    __slots__ = ("_going", "_kinds", "_went", "at", "flows", "generation", "stretches", "use", "weight")
 
     def __init__(self, weight: int, flows: list[Flow]) -> None:
         self.weight = weight
@@ -53,23 +53,36 @@ class Sibling:
         self.stretches: list[Stretch] = []
         self.at = 0  # the stretch that comes next
         self.generation = 0
+        self._going = flows  # those that have not stopped yet; who has stopped never goes on
+        self._kinds: set[Kind] = set()  # what these need
+        self._went = 0.0  # how far they have come since the stretches were worked out
 
     def look_ahead(self, capacity: Mapping[Kind, int], gone: set[Kind]) -> None:
         """Work out the stretches from here on; flows that need what is gone stop, or try another supply."""
         self.generation += 1
         self.stretches, self.at = [], 0
-        active = [flow for flow in self.flows if flow.done < _WHOLE and self._goes_on(flow, gone)]
-        use, done = dict(self.use), {id(flow): flow.done for flow in active}
-        while active:
-            speeds: Amounts = {}
-            for flow in active:
-                add_times(speeds, flow.total, flow.speed)
-            length = min((1 - done[id(flow)]) / flow.speed for flow in active)
-            self._stretch(use, speeds, length, capacity, gone)
-            for flow in active:
-                done[id(flow)] += flow.speed * length
-            active = [flow for flow in active if done[id(flow)] < _WHOLE]
-            add_times(use, speeds, length)
+        for flow in self._going:
+            flow.done = min(1.0, flow.done + flow.speed * self._went)
+        self._going = [flow for flow in self._going if flow.done < _WHOLE and self._goes_on(flow, gone)]
+        self._kinds = {kind for flow in self._going for kind in flow.total}
+        self._went = 0.0
+        use, at = dict(self.use), 0.0
+        for end, rest, speeds in self._stages():
+            if rest * (end - at) > 1 - _WHOLE:
+                self._stretch(use, speeds, end - at, capacity, gone)
+                add_times(use, speeds, end - at)
+                at = end
+
+    def _stages(self) -> list[tuple[float, float, Amounts]]:
+        """How far all go until each flow stops, who stops first first: its speed, and that of all who go so far. That
+        is added up from the last to the first, so that nothing is ever taken off a sum."""
+        ends = [((1 - flow.done) / flow.speed, flow) for flow in self._going]
+        speeds: Amounts = {}
+        stages = []
+        for end, flow in sorted(ends, key=lambda each: each[0], reverse=True):
+            add_times(speeds, flow.total, flow.speed)
+            stages.append((end, flow.speed, dict(speeds)))
+        return stages[::-1]
 
     def _goes_on(self, flow: Flow, gone: set[Kind]) -> bool:
         while not gone.isdisjoint(flow.total):
@@ -108,15 +121,12 @@ class Sibling:
 
     def knows(self, kind: Kind) -> bool:
         """Whether it has anything of a kind, or takes it from here on."""
-        return kind in self.use or any(kind in flow.total for flow in self.flows)
+        return kind in self.use or kind in self._kinds
 
     def move(self, stretch: Stretch, part: float) -> None:
         """Go on along a stretch."""
         add_times(self.use, stretch.amounts, part)
-        left = stretch.length * part
-        for flow in self.flows:
-            if flow.done < _WHOLE and all(kind in stretch.amounts for kind in flow.total):
-                flow.done = min(1.0, flow.done + flow.speed * left)
+        self._went += stretch.length * part
 
 
 def fill(siblings: list[Sibling], given: Mapping[Kind, float], capacity: Mapping[Kind, int]) -> None:

@@ -322,18 +322,21 @@ class Forest(Fits):
             for resource, amount in amounts.items()
         }
         for held in (self.root.usage, self.root.leaving):
-            for dim in held:
-                if dim[1] in self._places.node_count:  # a pool that has lost its last node
-                    capacity.setdefault(dim, 0)
+            for dim in held:  # of a pool that has lost its last node, or never had any with this resource
+                capacity.setdefault(dim, 0)
         if capacity != self.capacity or reshaped:
             self._resize(capacity)
         for selected in self._places.take_changed():
             for shape in list(self._by_selector.get(selected, ())):
-                self._place_anew(shape)
+                if self._goes_elsewhere(shape):
+                    self._place_anew(shape)
 
     def _resize(self, capacity: dict[Dim, int]) -> None:
         new_dims = capacity.keys() != self.capacity.keys()
         self.capacity = capacity
+        if new_dims:  # who waits is placed anew below, and watches rooms that are still there
+            self.root.rooms_of = {dim: rooms for dim, rooms in self.root.rooms_of.items() if dim in capacity}
+            self.root.rooms = [room for rooms in self.root.rooms_of.values() for room in rooms]
         self.whole = {}
         for dim, amount in capacity.items():
             kind = self.kind_of(dim)

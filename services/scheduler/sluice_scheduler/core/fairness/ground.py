@@ -107,6 +107,7 @@ class Ground:
                     held[kind] = total
                 else:
                     del held[kind]
+        self._heed_capacity(cost)
 
     def _charge_leaving(self, leaf: Branch, cost: Cost, sign: int) -> None:
         self.version += 1
@@ -119,6 +120,13 @@ class Ground:
                     del branch.leaving[dim]
                 for room in branch.rooms_of.get(dim, ()):
                     self._remeasure(room)
+        self._heed_capacity(cost)
+
+    def _heed_capacity(self, cost: Cost) -> None:
+        """Of what no node offers there is a capacity of zero while somebody holds it, and none before and after."""
+        for dim, _ in cost:
+            if not self.capacity.get(dim):
+                self._stale = True
 
     def _remeasure(self, room: Room) -> None:
         before, room.left = room.left, room.measure()

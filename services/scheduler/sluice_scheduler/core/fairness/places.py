@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.sizes import Size, Sizes, size_of
 from sluice_scheduler.core.stored.entities import Node, Pool, Unmanaged
 
 #: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
 PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
 Labels: TypeAlias = Mapping[str, str]
-#: What a node can allocate, in order of name.
-NodeSize: TypeAlias = tuple[tuple[str, int], ...]
 #: A cluster and a node selector in order of name.
 Selected: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -37,9 +35,9 @@ class Places:
         self._with_label: dict[tuple[str, str, str], dict[tuple[str, str], None]] = {}
         #: By pool: nodes that it selects and another one has.
         self._lost: dict[str, dict[tuple[str, str], str]] = {pool.name: {} for pool in self.pools}
-        #: For each selector that was ever asked for: by pool, how many nodes there are of each size.
-        self._sizes: dict[Selected, dict[str, Counter[NodeSize]]] = {}
-        #: Selectors whose pools or sizes of nodes have changed since somebody asked.
+        #: For each selector that was ever asked for: by pool, how large its nodes are.
+        self._sizes: dict[Selected, dict[str, Sizes]] = {}
+        #: Selectors with which something else may fit than when somebody asked last.
         self._changed: dict[Selected, None] = {}
 
     def add(self, node: Node) -> None:
@@ -78,17 +76,14 @@ class Places:
                 self._count(node.cluster, pool, node.facts.allocatable, sign)
 
     def _count_size(self, node: Node, pool: str, sign: int) -> None:
-        size = tuple(sorted(node.facts.allocatable.items()))
+        size = size_of(node.facts.allocatable)
         for selected, by_pool in self._sizes.items():
             cluster, selector = selected
             if cluster == node.cluster and all(node.facts.labels.get(k) == v for k, v in selector):
-                sizes = by_pool.setdefault(pool, Counter())
-                sizes[size] += sign
-                if sizes[size] == max(0, sign):  # the first of its size came, or the last went
+                sizes = by_pool.setdefault(pool, Sizes())
+                if sizes.add(size) if sign > 0 else sizes.remove(size):
                     self._changed[selected] = None
-                if not sizes[size]:
-                    del sizes[size]
-                if not sizes:
+                if not len(sizes):
                     del by_pool[pool]
 
     def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
@@ -132,19 +127,15 @@ class Places:
         keys = self._matching(cluster, tuple(sorted(node_selector.items())))
         return sorted({pool for key in keys if (pool := self._pool_of[key])})
 
-    def pools_holding(
-        self, cluster: str, selector: tuple[tuple[str, str], ...], requests: tuple[tuple[str, int], ...]
-    ) -> list[str]:
+    def pools_holding(self, cluster: str, selector: tuple[tuple[str, str], ...], requests: Size) -> list[str]:
         """The pools that a pod may go to and in which one node is large enough for it."""
         by_pool = self._sizes_for((cluster, selector))
-        return sorted(
-            pool for pool, sizes in by_pool.items() if any(_holds(size, requests) for size in sizes)
-        )
+        return sorted(pool for pool, sizes in by_pool.items() if sizes.hold(requests))
 
     def largest(self, cluster: str, selector: tuple[tuple[str, str], ...], resource: str) -> int:
         """How much of a resource the node has that has most of it, of those that a pod may go to."""
         by_pool = self._sizes_for((cluster, selector))
-        return max((dict(size).get(resource, 0) for sizes in by_pool.values() for size in sizes), default=0)
+        return max((sizes.largest(resource) for sizes in by_pool.values()), default=0)
 
     def take_changed(self) -> list[Selected]:
         changed, self._changed = self._changed, {}
@@ -155,14 +146,13 @@ class Places:
         if selected[1]:
             self._sizes.pop(selected, None)
 
-    def _sizes_for(self, selected: Selected) -> dict[str, Counter[NodeSize]]:
+    def _sizes_for(self, selected: Selected) -> dict[str, Sizes]:
         by_pool = self._sizes.get(selected)
         if by_pool is None:
             by_pool = self._sizes[selected] = {}
             for key in self._matching(*selected):
                 if pool := self._pool_of[key]:
-                    size = tuple(sorted(self._nodes[key].facts.allocatable.items()))
-                    by_pool.setdefault(pool, Counter())[size] += 1
+                    by_pool.setdefault(pool, Sizes()).add(size_of(self._nodes[key].facts.allocatable))
         return by_pool
 
     def _matching(self, cluster: str, selector: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
@@ -175,8 +165,3 @@ class Places:
     def node_selector(self, pool: str) -> dict[str, str]:
         """What narrows a pod to the pool."""
         return dict(self._selectors.get(pool, {}))
-
-
-def _holds(size: NodeSize, requests: tuple[tuple[str, int], ...]) -> bool:
-    there = dict(size)
-    return all(there.get(resource, 0) >= amount for resource, amount in requests)

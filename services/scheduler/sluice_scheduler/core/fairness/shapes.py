@@ -34,13 +34,20 @@ class Shapes(Ground):
         """Find where a shape may go: all its parts in one pool, if they may; otherwise each in one of its own."""
         for spot in shape.spots:
             stop_watching(spot)
-        allowed = [self._pools_holding(part) for part in shape.parts]
-        common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
-        shape.scattered = [] if common or not all(allowed) else allowed
+        common, shape.scattered = self._pools_for(shape)
         shape.spots = [self.spot(shape, (pool,) * len(shape.parts)) for pool in common]
         kinds = self._kinds_asked(shape)
         shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
         self._awake[shape] = None
+
+    def _pools_for(self, shape: Shape) -> tuple[list[str], list[list[str]]]:
+        """The pools that are open to all of its parts; if there are none, those of each part."""
+        allowed = [self._pools_holding(part) for part in shape.parts]
+        common = [pool for pool in allowed[0] if all(pool in pools for pools in allowed[1:])]
+        return common, [] if common or not all(allowed) else allowed
+
+    def _goes_elsewhere(self, shape: Shape) -> bool:
+        return self._pools_for(shape) != ([spot.pools[0] for spot in shape.spots], shape.scattered)
 
     def spot(self, shape: Shape, pools: tuple[str, ...]) -> Spot:
         spot = Spot(shape, pools, self.kind_of)

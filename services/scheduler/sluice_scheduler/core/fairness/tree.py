@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final, NamedTuple
 
 from sluice.events import Amounts, QueueFacts
 from sluice.quantities import QuantityError, is_percent, parse_percent, to_base_units
@@ -12,6 +13,9 @@ from sluice.values import answering_cell
 from sluice.vocabulary import DEFAULT_CELL
 
 from sluice_scheduler.core.stored.entities import Queue
+
+#: Queues stand on so many levels at the most.
+LEVELS_MAX: Final = 32
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,25 +48,57 @@ def build_tree(
 ) -> dict[str, QueueNode]:
     """Every Queue of the cell by name; those that can't be used carry a problem, and so do all below them.
     `problems` are those that are known already."""
-    nodes = {queue.name: QueueNode(name=queue.name, facts=queue.facts) for queue in queues}
+    found = {queue.name: QueueNode(name=queue.name, facts=queue.facts) for queue in queues}
+    nodes = dict(sorted(found.items()))
+    ways = _ways_up(nodes)
     for node in nodes.values():
         known = problems.get(node.name, "") or node.facts.problem
-        node.problem = known or _standing_problem(node, nodes, cells) or _amount_problem(node)
-    for name in sorted(nodes):
-        node = nodes[name]
+        node.problem = known or _standing_problem(node, nodes, ways, cells) or _amount_problem(node)
         parent = nodes.get(node.facts.parent)
-        if parent is not None and not _runs_in_circle(node, nodes):
+        if parent is not None and 0 < ways[node.name].levels <= LEVELS_MAX:
             node.parent = parent
             parent.children.append(node)
-    for node in nodes.values():
-        above = next((other for other in node.path[1:] if other.problem), None)
-        if not node.problem and above is not None:
-            node.problem = f"queue {above.name}, above it, can't be used: {above.problem}"
+    _spread([node for node in nodes.values() if node.problem])
     for root in [node for node in nodes.values() if node.parent is None and node.usable]:
         _judge_guarantees(root)
+    tops = {name: nodes[ways[name].top] for name in nodes}
     return {
-        name: node for name, node in nodes.items() if answering_cell(node.path[-1].facts.cell, cells) == cell
+        name: node for name, node in nodes.items() if answering_cell(tops[name].facts.cell, cells) == cell
     }
+
+
+class _Way(NamedTuple):
+    """The way up from a queue: so many levels (0: it never comes to an end), and the queue at its end."""
+
+    levels: int
+    top: str
+
+
+def _ways_up(nodes: Mapping[str, QueueNode]) -> dict[str, _Way]:
+    """Each queue is passed once, however many stand below each other."""
+    ways: dict[str, _Way] = {}
+    for name in nodes:
+        passed: dict[str, None] = {}
+        at = name
+        while at in nodes and at not in ways and at not in passed:
+            passed[at] = None
+            at = nodes[at].facts.parent
+        is_circle = at in passed or (at in ways and not ways[at].levels)
+        levels, top = ways.get(at, _Way(0, next(reversed(passed), "")))
+        for up, each in enumerate(reversed(passed), start=1):
+            ways[each] = _Way(0, each) if is_circle else _Way(levels + up, top)
+    return ways
+
+
+def _spread(spoilt: Iterable[QueueNode]) -> None:
+    """Who stands below a queue that can't be used can't be used either, and is told of the nearest that is to blame."""
+    for cause in spoilt:
+        below = list(cause.children)
+        while below:
+            node = below.pop()
+            if node.usable:
+                node.problem = f"queue {cause.name}, above it, can't be used: {cause.problem}"
+                below += node.children
 
 
 def cell_problem(name: str, cells: Sequence[str]) -> str:
@@ -75,27 +111,23 @@ def cell_problem(name: str, cells: Sequence[str]) -> str:
     )
 
 
-def _standing_problem(node: QueueNode, nodes: Mapping[str, QueueNode], cells: Sequence[str]) -> str:
+def _standing_problem(
+    node: QueueNode, nodes: Mapping[str, QueueNode], ways: Mapping[str, _Way], cells: Sequence[str]
+) -> str:
     parent = node.facts.parent
     if not parent:
         return cell_problem(node.facts.cell, cells)
     if parent not in nodes:
         return f"its parent {parent} does not exist: create it, or set spec.parent to a queue that does"
-    if _runs_in_circle(node, nodes):
+    levels = ways[node.name].levels
+    if not levels:
         return "going up from it never reaches a root: set spec.parent of one queue in the circle to another"
+    if levels > LEVELS_MAX:
+        return (
+            f"it stands on level {levels}, and queues may stand on {LEVELS_MAX} levels: set spec.parent of it, or of "
+            "one above it, to a queue further up"
+        )
     return ""
-
-
-def _runs_in_circle(node: QueueNode, nodes: Mapping[str, QueueNode]) -> bool:
-    """Whether going up from this queue never reaches a root."""
-    seen: set[str] = set()
-    at: QueueNode | None = node
-    while at is not None:
-        if at.name in seen:
-            return True
-        seen.add(at.name)
-        at = nodes.get(at.facts.parent)
-    return False
 
 
 def _amount_problem(node: QueueNode) -> str:
@@ -107,13 +139,18 @@ def _amount_problem(node: QueueNode) -> str:
     for place, all_amounts in by_place.items():
         for amounts in all_amounts:
             for resource, text in amounts.items():
-                try:
-                    amount = resolve_amount(resource, text, capacity=0)
-                except QuantityError as error:
-                    return f"{place}.{resource}: {error}"
-                if amount < 0:
-                    return f"{place}.{resource}: {text} is negative; write 0 or more"
+                if wrong := why_no_amount(resource, text):
+                    return f"{place}.{resource}: {wrong}"
     return ""
+
+
+def why_no_amount(resource: str, text: str) -> str:
+    """What is wrong with an amount as its author wrote it; empty if nothing is."""
+    try:
+        amount = resolve_amount(resource, text, capacity=0)
+    except QuantityError as error:
+        return str(error)
+    return f"{text} is negative; write 0 or more" if amount < 0 else ""
 
 
 def _judge_guarantees(parent: QueueNode) -> None:
@@ -149,7 +186,8 @@ def _judge_guarantee(parent: QueueNode, children: Iterable[QueueNode], resource:
     )
     for child, of_child in asked:
         if child.usable and of_child:
-            _spoil(child, problem)
+            child.problem = problem
+            _spread([child])
 
 
 def _asked(node: QueueNode, resource: str, pool: str, *, like: str) -> list[str]:
@@ -165,13 +203,6 @@ def _asked(node: QueueNode, resource: str, pool: str, *, like: str) -> list[str]
 
 def _with_all_below(node: QueueNode) -> list[QueueNode]:
     return [node, *(below for child in node.children if child.usable for below in _with_all_below(child))]
-
-
-def _spoil(node: QueueNode, problem: str) -> None:
-    node.problem = problem
-    for child in node.children:
-        if child.usable:
-            _spoil(child, f"queue {node.name}, above it, can't be used: {problem}")
 
 
 def _guarantees(node: QueueNode) -> list[Amounts]:

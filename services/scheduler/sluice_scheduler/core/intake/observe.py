@@ -8,17 +8,20 @@ from typing import Any, Final
 
 from sluice.events import (
     NamespaceEvent,
-    NodeEvent,
     ObjectEvent,
     PodEvent,
     PoolEvent,
     QueueEvent,
     SyncEvent,
-    UnmanagedEvent,
 )
-from sluice.values import Resources
 
-from sluice_scheduler.core.applications.binding import bind_namespace, bind_namespaces, queue_for, rebind
+from sluice_scheduler.core.applications.binding import (
+    bind_namespace,
+    bind_namespaces,
+    rebind,
+    regroup,
+    standing_of,
+)
 from sluice_scheduler.core.applications.queuejobs import see_pod_of_job
 from sluice_scheduler.core.applications.starts import measure_anew, somebody_came
 from sluice_scheduler.core.applications.workloads import (
@@ -31,7 +34,8 @@ from sluice_scheduler.core.applications.workloads import (
     workload_vanished,
 )
 from sluice_scheduler.core.intake.aside import forget_aside, is_passed_over
-from sluice_scheduler.core.state.kinship import charged_to, regroup
+from sluice_scheduler.core.intake.nodes import follow_nodes, node_changed, node_vanished, pool_held
+from sluice_scheduler.core.state.kinship import charged_to
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, PodPhase, Workload
@@ -48,7 +52,6 @@ from sluice_scheduler.core.stored.entities import (
     Report,
     Tombstone,
     TrackedObject,
-    Unmanaged,
     identity,
 )
 
@@ -141,47 +144,53 @@ def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
     after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
-    _find_family(state, pod, after)
+    moved = _find_family(state, pod, after)
     if pod is None:
         after.stranger = not event.pod.gated and state.is_live(event.cluster)
     after.phase = _phase_shown(after)
-    after.pool = _pool_held(state, after) if after.holds else ""
-    namespace = state.namespace_of(after.cluster, after.namespace)
-    if namespace is not None:
-        after.queue, after.problem = queue_for(state, after, namespace)
+    after.pool = pool_held(state, after) if after.holds else ""
+    after.queue, after.problem = standing_of(state, after, after.application)
     if pod is not None and _standing(pod) == _standing(after):
         # Most news changes nothing in the books: a condition, a start time, our own patch coming back.
         state.replace_alike(pod, after)
-        return
+    else:
+        _account_anew(state, pod, after)
+    if moved and pod is not None:
+        forget_spark_pod(state, pod)
+    if moved:
+        _welcome(state, after)
+
+
+def _account_anew(state: State, pod: Pod | None, after: Pod) -> None:
     state.replace_pod(pod, after)
     if pod is not None and pod.holds and not after.holds and not pod.evicting:
         _drained(state, pod)
     if after.application and after.facts.finished and not (pod and pod.facts.finished):
         count_end(state, pod, after)
-    if pod is None:
-        _welcome(state, after)
 
 
-def _find_family(state: State, before: Pod | None, after: Pod) -> None:
-    """Find the application that a pod belongs to."""
+def _find_family(state: State, before: Pod | None, after: Pod) -> bool:
+    """Find the application that a pod belongs to; whether what it says of that is new."""
     facts = after.facts
-    if before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload):
+    moved = before is None or (before.facts.owner, before.facts.workload) != (facts.owner, facts.workload)
+    if moved:
         if before is not None:
             state.kinship.remove(before)
         state.kinship.add(after)
     if facts.owner or facts.workload:
         see_spark_pod(state, after, is_new=before is None)
+    if facts.owner or facts.workload or after.application:
         after.application, after.pod_set = charged_to(state, after)
+    return moved
 
 
 def _welcome(state: State, pod: Pod) -> None:
-    """A new pod may lead others to an application, and its job may wait for it."""
+    """A pod that is new to an application may lead others there, and its job may wait for it."""
     regroup(state, state.kinship.pods_below(state, pod))
     workload = workload_of(state, pod.key) if pod.application else None
     if workload is None:
         return
-    if workload.unclaimed:
-        somebody_came(state, workload)
+    somebody_came(state, workload, pod)
     if workload.facts.job is not None:
         see_pod_of_job(state, workload, pod)
 
@@ -207,7 +216,12 @@ def _drained(state: State, pod: Pod) -> None:
 def _standing(pod: Pod) -> tuple[object, ...]:
     """The fields of an account that books and lines go by."""
     facts = pod.facts
-    waits = pod.phase == "Waiting" and (facts.priority, facts.node_selector, facts.deleting, pod.problem)
+    waits = pod.phase == "Waiting" and (
+        facts.created_ms,
+        facts.node_selector,
+        facts.deleting,
+        pod.problem,
+    )
     return (
         pod.holds,
         pod.bypassed,
@@ -215,9 +229,12 @@ def _standing(pod: Pod) -> tuple[object, ...]:
         pod.queue,
         pod.pool,
         facts.requests,
+        facts.priority,
         facts.ends_in_ms,
         pod.application,
         pod.pod_set,
+        facts.group_size,
+        facts.gang,
         facts.finished and facts.phase,
     )
 
@@ -229,13 +246,6 @@ def _phase_shown(pod: Pod) -> PodPhase:
     if not pod.facts.gated:
         return "Holding"
     return "Assumed" if pod.phase == "Assumed" else "Waiting"
-
-
-def _pool_held(state: State, pod: Pod) -> str:
-    """Where an open pod holds its share: its node's pool, or where it was admitted, or where it may go."""
-    facts = pod.facts
-    on_node = state.places.pool_of(pod.cluster, facts.node) if facts.node else ""
-    return on_node or pod.pool or next(iter(state.places.pools_for(pod.cluster, facts.node_selector)), "")
 
 
 # ---- what rules
@@ -252,7 +262,9 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     if namespace.labelling == namespace.queue:
         namespace.labelling = ""
     state.namespaces.put(namespace)
-    state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
+    if state.namespace_of(namespace.cluster, namespace.name) is not namespace:
+        state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
+        state.bound.pop(namespace.key, None)
     bind_namespace(state, namespace)
     rebind(state, namespace)
     state.report_due = True  # conditions tell of namespaces' labels
@@ -262,6 +274,7 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
     if state.namespace_of(namespace.cluster, namespace.name) is namespace:
         del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    state.bound.pop(namespace.key, None)
     state.report_due = True
 
 
@@ -321,62 +334,11 @@ def follow_rules(state: State) -> None:
     edited, state.edited = state.edited, set()
     if Pool.kind in edited:
         state.change_pools()
-        held = (pod for pod in state.pods if pod.holds and not state.is_stuck(pod.key))
-        for pod in sorted(held, key=lambda pod: pod.key):
-            pool = _pool_held(state, pod)
-            if pool != pod.pool:
-                with state.changing(pod):
-                    pod.pool = pool
+        follow_nodes(state, [pod.key for pod in state.pods if pod.holds])
     if Queue.kind in edited:
         state.change_queues()
         measure_anew(state)
     bind_namespaces(state)
-
-
-# ---- what there is
-
-
-def node_changed(state: State, node: Node | None, event: NodeEvent, sync: str) -> None:
-    before = _offered(node)
-    if node is None:
-        node = Node(facts=event.node, **identity(event, sync))
-    elif node.facts == event.node:  # a heartbeat
-        node.resource_version = event.resource_version
-        state.nodes.put(node)
-        return
-    else:
-        state.places.remove(node)
-        node.facts, node.resource_version = event.node, event.resource_version
-    state.nodes.put(node)
-    state.places.add(node)
-    _capacity_changed(state, before, _offered(node))
-
-
-def node_vanished(state: State, node: Node) -> None:
-    state.places.remove(node)
-    state.nodes.drop(node.key)
-    state.capacity_changed()
-
-
-def on_unmanaged(state: State, event: UnmanagedEvent) -> None:
-    held = Unmanaged(cluster=event.cluster, pool=event.pool, pods=event.pods, requests=event.requests)
-    before = state.unmanaged.get(held.key)
-    if before is not None:
-        state.places.hold(before, -1)
-    state.unmanaged.put(held)
-    state.places.hold(held, 1)
-    _capacity_changed(state, held.requests, before.requests if before is not None else {})
-
-
-def _offered(node: Node | None) -> Resources:
-    return dict(node.facts.allocatable) if node is not None and node.facts.schedulable else {}
-
-
-def _capacity_changed(state: State, before: Resources, after: Resources) -> None:
-    """Workloads that lost pods may push others out again if there is more than before, and not if there is less."""
-    if any(amount > before.get(resource, 0) for resource, amount in after.items()):
-        state.new_grounds()
-    state.capacity_changed()
 
 
 KINDS: Final[dict[str, tuple[Callable[..., None], Callable[..., None]]]] = {

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from sluice.decisions import Admit, AdmitWorkload
+from sluice.events import PodSetFacts
 
 from sluice_scheduler.core.applications.evict import overdue_ms
 from sluice_scheduler.core.applications.queuejobs import run_jobs
@@ -29,9 +30,9 @@ from sluice_scheduler.core.passes.turns import (
     served,
     take_turns,
 )
-from sluice_scheduler.core.state.books import PodSetBook
+from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.members import group_of
-from sluice_scheduler.core.state.minima import fill_kept, give_back, is_within, minimum_of
+from sluice_scheduler.core.state.minima import fill_kept, give_back, minimum_of
 from sluice_scheduler.core.state.promises import break_promise, give_up, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import keep_rooms
@@ -53,16 +54,16 @@ def schedule(state: State, *, ticks: bool) -> None:
         give_back(state, state.may_open[key])
     compare_with_objects(state)
     state.forest.settle()
-    start_free(state)
+    start_free(state, budget)
     if ticks:
         work_out_deserved(state)
     remember(state)
     forget_turns(state)
     done = shed(state, budget)
-    keep_promises(state)
+    keep_promises(state, budget)
     clean_up(state)
     run_jobs(state)
-    open_reserved(state)
+    open_reserved(state, budget)
     if not (serve(state, budget) and done):
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         state.settle_applications()
@@ -74,10 +75,10 @@ def schedule(state: State, *, ticks: bool) -> None:
             state.leave_unfinished(RECLAIM)
         forget_turns(state)
         state.settle_applications()
-        keep_promises(state)
+        keep_promises(state, budget)
         serve(state, budget)
         take_turns(state)
-        if not back_fill(state, budget, partial(_let_in, state)):
+        if not back_fill(state, budget, partial(_let_in, state, budget=budget)):
             state.leave_unfinished(RECLAIM)
     state.settle_applications()  # another worker that takes over begins with settled ones
 
@@ -109,14 +110,14 @@ def serve(state: State, budget: Budget) -> bool:
     any_turns = len(state.turns) > 0  # none is taken meanwhile
     while not budget.is_spent:
         if state.free:
-            start_free(state)
+            start_free(state, budget)
         kept = reserved_that_fits(state) if any_turns else None
         if kept is not None:
             state.forest.keep_nothing()
         found = kept or state.forest.next()
         if found is None:
             return True
-        admit(state, *found, was_kept=kept is not None)
+        admit(state, *found, budget=budget, was_kept=kept is not None)
         if any_turns:
             served(state, found[1])
         budget.spend()
@@ -130,19 +131,26 @@ def serve_covered(state: State, budget: Budget) -> None:
         if found is None:
             return
         state.forest.keep_nothing()
-        admit(state, *found)
+        admit(state, *found, budget=budget)
         served(state, found[1])
         keep_rooms(state)
         state.forest.settle()
         budget.spend()
 
 
-def _let_in(state: State, leaf: Branch, claim: Claim, spot: Spot, until_ms: int) -> None:
-    admit(state, leaf, claim, spot, until_ms=until_ms)
+def _let_in(state: State, leaf: Branch, claim: Claim, spot: Spot, until_ms: int, *, budget: Budget) -> None:
+    admit(state, leaf, claim, spot, budget=budget, until_ms=until_ms)
 
 
 def admit(
-    state: State, leaf: Branch, claim: Claim, spot: Spot, *, was_kept: bool = False, until_ms: int = 0
+    state: State,
+    leaf: Branch,
+    claim: Claim,
+    spot: Spot,
+    *,
+    budget: Budget,
+    was_kept: bool = False,
+    until_ms: int = 0,
 ) -> None:
     """Reserve from this moment on, and decide that the gates be opened."""
     short = state.forest.short_of(leaf, spot.cost)
@@ -160,15 +168,16 @@ def admit(
     state.forest.leave(claim.key)
     workload = state.workloads.get(claim.key)
     if workload is not None:
-        start(state, workload, spot.pools, why)
+        start(state, budget, workload, spot.pools, why)
         return
     pools = {part._replace(pods=1): pool for part, pool in zip(spot.shape.parts, spot.pools, strict=True)}
     for pod in group_of(state, claim.key):
         open_gate(state, pod, pools[part_of(pod)], reason="GangFits", sentence=why)
+        budget.spend()
     state.settle_applications()
 
 
-def start(state: State, workload: Workload, found: tuple[str, ...], why: str) -> None:
+def start(state: State, budget: Budget, workload: Workload, found: tuple[str, ...], why: str) -> None:
     """Admit a workload's minima, whether or not their pods exist yet: `found` is a pool for each of them."""
     reserved = {
         each.name: minimum for each in workload.facts.pod_sets if (minimum := minimum_of(workload, each))
@@ -188,50 +197,56 @@ def start(state: State, workload: Workload, found: tuple[str, ...], why: str) ->
     state.releasing[decision.seq] = workload.key
     admit_workload(state, workload, pools, reserved)
     state.settle_applications()
-    open_reserved(state)
+    open_reserved(state, budget)
 
 
-def start_free(state: State) -> None:
+def start_free(state: State, budget: Budget) -> None:
     """Workloads whose minima are nothing wait for nothing: their pods are growth claims from the start."""
     free, state.free = state.free, {}
     for key in sorted(free):
         app = free[key]
         if app.free and app.workload is not None and state.is_live(app.workload.cluster):
-            start(state, app.workload, (), f"{app.workload.name} needs no minimum to start")
+            start(state, budget, app.workload, (), f"{app.workload.name} needs no minimum to start")
         elif app.free:
             state.free[key] = app
 
 
-def open_reserved(state: State) -> None:
-    """Open pods against what is reserved for them: no claim, no turn."""
+def open_reserved(state: State, budget: Budget) -> None:
+    """Open pods against what is reserved for them: no claim, no turn. Those for whom the budget is too small open
+    with the next passes."""
     may_open, state.may_open = state.may_open, {}
     for key in sorted(may_open):
         app = may_open[key]
         workload = app.workload
         if workload is None or not app.admitted or app.silent or not state.is_live(workload.cluster):
             continue
-        for pod_set in workload.facts.pod_sets:
-            book = app.book(pod_set.name)
-            for pod in _first_waiting(state, book):
-                if book.reserved and is_within(pod, workload.sizes.get(pod_set.name, {})):
-                    open_gate(
-                        state,
-                        pod,
-                        workload.pools[pod_set.name],
-                        reason="Reserved",
-                        sentence=f"{workload.name} was admitted with {minimum_of(workload, pod_set)} "
-                        f"{pod_set.name} pods; this is one of them",
-                    )
-                    fill_kept(state, workload, pod_set.name)
-                    app.settle(state)
+        sets = workload.facts.pod_sets
+        if sum(_open_set(state, budget, app, workload, pod_set) for pod_set in sets):
+            app.settle(state)
+        if budget.is_spent and any(app.book(pod_set.name).usable for pod_set in sets):
+            state.may_open[key] = app
+            state.leave_unfinished(state.cell.unfinished or SERVE)
 
 
-def _first_waiting(state: State, book: PodSetBook) -> list[Pod]:
-    if not book.reserved or not book.waiting:
-        return []
-    pods = [state.pod(key) for key in book.waiting]
-    ready = [pod for pod in pods if not pod.retry_ms]
-    return sorted(ready, key=lambda pod: (pod.facts.created_ms, pod.uid))[: book.reserved]
+def _open_set(
+    state: State, budget: Budget, app: Application, workload: Workload, pod_set: PodSetFacts
+) -> int:
+    """How many pods of a set have come for what is reserved."""
+    book = app.book(pod_set.name)
+    coming = book.usable[: max(0, budget.left)]
+    for key in coming:
+        app.use_reserved(state, book)
+        open_gate(
+            state,
+            state.pod(key),
+            workload.pools[pod_set.name],
+            reason="Reserved",
+            sentence=f"{workload.name} was admitted with {minimum_of(workload, pod_set)} "
+            f"{pod_set.name} pods; this is one of them",
+        )
+        fill_kept(state, workload, pod_set.name)
+        budget.spend()
+    return len(coming)
 
 
 def open_gate(
@@ -277,13 +292,13 @@ def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
 # ---- promises
 
 
-def keep_promises(state: State) -> None:
+def keep_promises(state: State, budget: Budget) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
     rows = [sorted(alike.values(), key=_made) for alike in state.promised.values()]
     for row in sorted(rows, key=lambda row: _made(row[0])):
         for promise in row:
             if _has_room(state, promise):
-                _keep(state, promise)
+                _keep(state, budget, promise)
             elif promise.until_ms > state.now_ms:
                 break
             else:
@@ -304,12 +319,12 @@ def _has_room(state: State, promise: Promise) -> bool:
     return all(room.unheld() >= need for room, need in state.forest.rooms_for(leaf, promised_cost(promise)))
 
 
-def _keep(state: State, promise: Promise) -> None:
+def _keep(state: State, budget: Budget, promise: Promise) -> None:
     why = "what was taken back for it is free now"
     break_promise(state, promise.claim)
     workload = state.workloads.get(promise.claim)
     if workload is not None:
-        start(state, workload, promise.pools, why)
+        start(state, budget, workload, promise.pools, why)
         return
     pod = state.pods.get(promise.claim)
     if pod is not None:
@@ -320,3 +335,4 @@ def _keep(state: State, promise: Promise) -> None:
     pools = dict(zip(kinds, promise.pools, strict=True))
     for pod in group:
         open_gate(state, pod, pools[part_of(pod)], reason="Reclaimed", sentence=why)
+        budget.spend()

@@ -25,6 +25,8 @@ from sluice_scheduler.core.stored.entities import Turn
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 #: Nobody came for what an application was granted.
 NO_SHOW: Final = "NobodyCame"
+#: Its minimum did not come up in time.
+GANG_DEADLINE: Final = "GangDeadline"
 #: Others in a strict line stand before it.
 BEHIND_FIRST: Final = "BehindFirst"
 
@@ -122,20 +124,23 @@ def _out_of_line(state: State, workload: Workload, sets: Sequence[GrantedPods], 
         return Why(reason="PodRefused", sentence=workload.job.refusal)
     if not workload.admitted and workload.seq in state.evicting:
         return Why(reason="Leaving", sentence="it was taken back, and its pods are still leaving")
-    if workload.no_show and (workload.admitted or workload.retry_ms):
-        pauses = "; it pauses, and is in line again then, or when a pod of it comes"
-        return Why(
-            reason=NO_SHOW,
-            sentence=workload.no_show,
-            more="" if workload.admitted else pauses,
-            eta_ms=workload.retry_ms or None,
-        )
+    if workload.no_show and workload.admitted:
+        return Why(reason=NO_SHOW, sentence=workload.no_show)
     if workload.retry_ms:
-        sentence = "its release could not be written: it is tried again"
-        return Why(reason="Retry", sentence=sentence, eta_ms=workload.retry_ms)
+        return replace(_of_pause(workload), eta_ms=workload.retry_ms)
     if not workload.admitted or waits:
         return Why(reason="NextPass", sentence="it is about to be decided")
     return _of_admitted(workload, sets)
+
+
+def _of_pause(workload: Workload) -> Why:
+    if workload.no_show:
+        pauses = "; it pauses, and is in line again then, or when a pod of it comes"
+        return Why(reason=NO_SHOW, sentence=workload.no_show, more=pauses)
+    if workload.late_starts:
+        late = "its minimum did not run within its deadline after its admission"
+        return Why(reason=GANG_DEADLINE, sentence=late, more="; it pauses, and is in line again then")
+    return Why(reason="Retry", sentence="its release could not be written: it is tried again")
 
 
 def _of_admitted(workload: Workload, sets: Sequence[GrantedPods]) -> Why:

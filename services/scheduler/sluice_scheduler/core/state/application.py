@@ -8,16 +8,15 @@ several pods are one replica, they are so together.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Part, Shape, cost_of, part_of
-from sluice_scheduler.core.state.books import PodSetBook
+from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of
+from sluice_scheduler.core.state.books import PodSetBook, age_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import stuck_in
 from sluice_scheduler.core.state.minima import (
@@ -29,8 +28,14 @@ from sluice_scheduler.core.state.minima import (
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
 from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.state.wanted import (
+    asks_the_same,
+    gang_claim,
+    is_what_was_promised,
+    parts_alike,
+    parts_like,
+)
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Promise
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.state import State
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 
 class Application:
     __slots__ = (
+        "_place",
         "_ranked",
         "_whole",
         "books",
@@ -58,6 +64,7 @@ class Application:
         self.books: dict[str, PodSetBook] = {}
         self.offered = False  # its waiting pods stand in line one by one
         self.replicated: set[str] = set()  # but of these pod sets so many together as are one replica
+        self._place = (0, 0)  # where they were offered
         self.free = False  # its minima are nothing: it starts without a claim
         self._ranked: int | None = None  # its priority, as its units have it
         self._whole: tuple[str, Entry | None] = ("", None)  # where it stands as a unit that goes whole
@@ -67,24 +74,25 @@ class Application:
         return self.workload.key if self.workload else "group/" + "/".join(self.key)
 
     def book(self, pod_set: str) -> PodSetBook:
-        return self.books.setdefault(pod_set, PodSetBook())
+        book = self.books.get(pod_set)
+        if book is None:
+            book = self.books[pod_set] = PodSetBook()
+        return book
 
     def enter(self, pod: Pod, state: State) -> None:
         """A pod that is set aside waits for nothing."""
         book = self.book(pod.pod_set)
         if pod.holds and not pod.evicting:
-            book.holding.add(pod.key)
-            insort(book.order, _age_of(pod))
-            book.fresh.append(_age_of(pod))
+            book.hold(pod)
         elif pod.waits and not state.is_aside(pod.key):
-            book.waiting.add(pod.key)
+            book.wait(pod)
 
     def leave(self, pod: Pod, state: State) -> None:
         book = self.book(pod.pod_set)
-        book.waiting.discard(pod.key)
-        if pod.key in book.holding:
-            book.holding.discard(pod.key)
-            del book.order[bisect_left(book.order, _age_of(pod))]
+        if pod.key in book.waiting:
+            book.wait_no_more(pod)
+        elif pod.key in book.holding:
+            book.release(pod)
             _drop_unit(state, book, pod.key)
 
     @property
@@ -109,6 +117,11 @@ class Application:
             self.workload is not None or any(b.waiting for b in self.books.values())
         )
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is left of it: another one in its place begins anew."""
+        return self.workload is None and not any(book.counts for book in self.books.values())
+
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)
@@ -121,8 +134,9 @@ class Application:
         for pod_set in sorted(self.replicated | replicated):
             next_one = self._wanted_replica(state, pod_set) if opens and pod_set in replicated else None
             self._claim(state, self.replica_key(pod_set), next_one)
-        if (self.offered, self.replicated) != (opens, replicated):
-            self.offered, self.replicated = opens, replicated
+        place = self._line_place()
+        if (self.offered, self.replicated, self._place) != (opens, replicated, place):
+            self.offered, self.replicated, self._place = opens, replicated, place
             for key in sorted(key for book in self.books.values() for key in book.waiting):
                 state.forest.leave(key)
                 if self.offered:
@@ -130,12 +144,17 @@ class Application:
                 else:
                     break_promise(state, key)
 
+    def _line_place(self) -> tuple[int, int]:
+        """What its growth's place in line goes by; a group's goes by each pod."""
+        return (self.workload.priority, self.workload.in_line_ms) if self.workload is not None else (0, 0)
+
     def _hear_group(self, state: State) -> None:
         """If a group's pods disagree about it, the one with the first key counts: they may arrive in any order."""
-        keys = [key for book in self.books.values() for key in (*book.holding, *book.waiting)]
-        if self.workload is None and keys:
-            first = state.pod(min(keys)).facts
-            self.group_size, self.group_gang = first.group_size, first.gang
+        if self.workload is None:
+            firsts = [book.keys[0] for book in self.books.values() if book.counts]
+            if firsts:
+                first = state.pod(min(firsts)).facts
+                self.group_size, self.group_gang = first.group_size, first.gang
 
     # ---- units
 
@@ -146,7 +165,7 @@ class Application:
             return [pod]
         book = self.book(pod.pod_set)
         minimum = self._minima().get(pod.pod_set, 0)
-        at = bisect_left(book.order, _age_of(pod)) - minimum
+        at = bisect_left(book.order, age_of(pod)) - minimum
         first = minimum + at - at % size
         return [state.pod(entry[3]) for entry in book.order[first : first + size]]
 
@@ -191,9 +210,9 @@ class Application:
     def _whole_entry(self, state: State) -> Entry:
         if self.workload is not None:
             return (-self.workload.priority, self.workload.admitted_ms, 0, self.claim_key)
-        pods = [state.pod(entry[3]) for book in self.books.values() for entry in book.order]
-        priority = max(pod.facts.priority for pod in pods)
-        return (-priority, max(pod.admitted_ms for pod in pods), 0, self.claim_key)
+        held = [book for book in self.books.values() if book.order]
+        priority = max(max(book.priorities) for book in held)
+        return (-priority, max(book.order[-1][0] for book in held), 0, self.claim_key)
 
     def _keep_growth(self, state: State, book: PodSetBook, minimum: int) -> None:
         rank = self.workload.priority if self.workload is not None and self.admitted else None
@@ -232,21 +251,28 @@ class Application:
             return
         for pod_set in workload.facts.pod_sets:
             book = self.book(pod_set.name)
-            size = workload.sizes.get(pod_set.name, {})
+            self._measure(state, book, workload.sizes.get(pod_set.name, {}))
             there = len(book.holding) + stuck_in(state, self, pod_set.name)
             missing = missing_of(workload, pod_set, there)
             pool = workload.pools.get(pod_set.name, "")
             # Admitted when all its pods had been given back, it has no pool: what comes yet stands in line.
-            if pool and missing > 0 and self._is_of_use(state, book, size):
+            if pool and missing > 0 and (book.within or not book.waiting):
                 book.queue = workload.queue
-                book.cost = cost_of(workload.cluster, pool, tuple(size.items()))
+                book.cost = cost_of(workload.cluster, pool, tuple(book.size.items()))
                 book.reserved = missing
                 state.forest.charge(book.queue, _times(book.cost, missing), 1)
 
-    def _is_of_use(self, state: State, book: PodSetBook, size: Resources) -> bool:
-        """Pods that came larger than they were said to be can't use what is reserved: it would only stand in
-        their way."""
-        return not book.waiting or any(is_within(state.pod(key), size) for key in book.waiting)
+    def _measure(self, state: State, book: PodSetBook, size: Resources) -> None:
+        """Pods that came larger than they were said to be can't use what is reserved: if all did, it would only
+        stand in their way."""
+        if book.size != size:
+            book.size = size
+            book.within = {key for key in book.waiting if is_within(state.pod(key), size)}
+
+    def use_reserved(self, state: State, book: PodSetBook) -> None:
+        """A pod comes for what is reserved for one."""
+        state.forest.charge(book.queue, book.cost, -1)
+        book.reserved -= 1
 
     # ---- claims of several pods
 
@@ -254,10 +280,10 @@ class Application:
         """Under this key, let the wanted claim stand in line or have a promise, and nothing else."""
         standing = state.forest.claims.get(key)
         promise = state.promise_for(key)
-        if promise is not None and not (wanted is not None and _is_what_was_promised(wanted, promise)):
+        if promise is not None and not (wanted is not None and is_what_was_promised(wanted, promise)):
             break_promise(state, key)
             promise = None
-        if wanted is not None and standing is not None and _asks_the_same(wanted, standing):
+        if wanted is not None and standing is not None and asks_the_same(wanted, standing):
             return
         if standing is not None:
             state.forest.leave(standing.key)
@@ -275,25 +301,34 @@ class Application:
             # A suspended application is back in line only after its pods have left.
             if workload.seq in state.evicting or workload.retry_ms or controlled(state, workload):
                 return None
-            return _gang(
+            return gang_claim(
                 self.claim_key,
                 queue=workload.queue,
                 priority=workload.priority,
                 created_ms=workload.in_line_ms,
+                line_ms=workload.in_line_ms,
                 names=(workload.namespace, workload.uid),
                 parts=parts_of(workload),
             )
-        pods = [state.pod(key) for book in self.books.values() for key in sorted(book.waiting)]
-        pods = [pod for pod in pods if not pod.retry_ms]
-        if not self.group_size or len(pods) < self.group_size or pods[0].queue not in state.forest.leaves:
+        return self._wanted_group(state)
+
+    def _wanted_group(self, state: State) -> Claim | None:
+        ready = [book.ready for book in self.books.values() if len(book.ready)]
+        if not self.group_size or sum(map(len, ready)) < self.group_size:
             return None
-        return _gang(
+        queue = state.pod(ready[0].keys[0]).queue
+        if queue not in state.forest.leaves:
+            return None
+        alike = sum((each.alike for each in ready[1:]), ready[0].alike)
+        created_ms = min(each.by_age[0][0] for each in ready)
+        return gang_claim(
             self.claim_key,
-            queue=pods[0].queue,
-            priority=max(pod.facts.priority for pod in pods),
-            created_ms=min(pod.facts.created_ms for pod in pods),
-            names=(self.key[1], min(pod.uid for pod in pods)),
-            parts=_parts_like(pods),
+            queue=queue,
+            priority=max(max(each.priorities) for each in ready),
+            created_ms=created_ms,
+            line_ms=created_ms,
+            names=(self.key[1], state.pod(min(each.keys[0] for each in ready)).uid),
+            parts=parts_alike(alike),
         )
 
     def _replicated(self) -> set[str]:
@@ -312,21 +347,22 @@ class Application:
         lost some."""
         book, size = self.book(pod_set), self.replica_size(pod_set)
         wanted = size - len(book.holding) % size
-        ready = [pod for pod in map(state.pod, book.waiting) if not pod.retry_ms]
-        ready.sort(key=lambda pod: (pod.facts.created_ms, pod.uid))
-        return ready[:wanted] if len(ready) >= wanted else []
+        if len(book.ready) < wanted:
+            return []
+        return [state.pod(key) for _, _, key in book.ready.by_age[:wanted]]
 
     def _wanted_replica(self, state: State, pod_set: str) -> Claim | None:
         workload, pods = self.workload, self.replica(state, pod_set)
         if workload is None or not pods or pods[0].queue not in state.forest.leaves:
             return None
-        return _gang(
+        return gang_claim(
             self.replica_key(pod_set),
             queue=pods[0].queue,
             priority=workload.priority,
-            created_ms=workload.in_line_ms,
+            created_ms=max(workload.in_line_ms, pods[-1].facts.created_ms),  # before, it was not complete
+            line_ms=workload.in_line_ms,
             names=(workload.namespace, workload.uid, pods[0].facts.created_ms, pods[0].uid),
-            parts=_parts_like(pods),
+            parts=parts_like(pods),
         )
 
 
@@ -334,57 +370,10 @@ class Application:
 _NOBODY: Final = (1 << 63, 0, "", "")
 
 
-def _age_of(pod: Pod) -> tuple[int, int, str, str]:
-    return (pod.admitted_ms, pod.seq, pod.uid, pod.key)
-
-
 def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
     standing = book.units.pop(key, None)
     if standing is not None:
         state.units_of(standing[0]).remove(standing[1], growth=True)
-
-
-def _parts_like(pods: Iterable[Pod]) -> tuple[Part, ...]:
-    alike: dict[Part, int] = {}
-    for pod in pods:
-        each = part_of(pod)
-        alike[each] = alike.get(each, 0) + 1
-    return tuple(each._replace(pods=count) for each, count in sorted(alike.items()))
-
-
-def _is_what_was_promised(wanted: Claim, promise: Promise) -> bool:
-    """Whether a claim still asks for what was taken from others for it: no more, no less, nothing else."""
-    parts = wanted.shape.parts
-    if wanted.line != promise.queue or len(parts) != len(promise.pools):
-        return False
-    sums: dict[Dim, int] = {}
-    for each, pool in zip(parts, promise.pools, strict=True):
-        add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
-    return sorted((*dim, amount) for dim, amount in sums.items()) == sorted(map(tuple, promise.cost))
-
-
-def _asks_the_same(one: Claim, other: Claim) -> bool:
-    return (one.place, one.line, one.shape.parts) == (other.place, other.line, other.shape.parts)
-
-
-def _gang(
-    key: str,
-    *,
-    queue: str,
-    priority: int,
-    created_ms: int,
-    names: tuple[str | int, ...],
-    parts: tuple[Part, ...],
-) -> Claim:
-    return Claim(
-        key=key,
-        line=queue,
-        priority=priority,
-        created_ms=created_ms,
-        names=names,
-        shape=Shape(parts, -1),
-        gang=True,
-    )
 
 
 def _times(cost: Cost, count: int) -> Cost:

@@ -9,7 +9,8 @@ from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.cell import Barren, CellTables
 from sluice_scheduler.core.state.endings import Endings
 from sluice_scheduler.core.state.kinship import Kinship
-from sluice_scheduler.core.state.members import any_names_queue
+from sluice_scheduler.core.state.members import by_named_queue
+from sluice_scheduler.core.state.residents import Residents
 from sluice_scheduler.core.state.units import Units
 from sluice_scheduler.core.stored.entities import Pool, Promise, Queue
 
@@ -19,9 +20,9 @@ class Derived(CellTables):
 
     def begin_anew(self) -> None:
         self.tree: dict[str, QueueNode] = {}
-        #: By namespace: the queue and problem that all its accounts have. Namespaces in which an account names a queue.
-        self.bound: dict[str, tuple[str, str]] = {}
-        self.choosy: dict[str, None] = {n.key: None for n in self.namespaces if any_names_queue(self, n)}
+        #: By namespace and the queue that accounts name (empty: none): the queue and problem that they were brought to.
+        self.bound: dict[str, dict[str, tuple[str, str]]] = {}
+        self.choosy = by_named_queue(self)
         #: Kinds of rules that have changed and were not followed yet.
         self.edited: set[str] = {Queue.kind, Pool.kind}
         self.graves = deque(sorted((grave.time_ms, grave.key) for grave in self.tombstones))
@@ -52,6 +53,7 @@ class Derived(CellTables):
         self.holders: dict[str, set[str]] = defaultdict(set)  # a queue → the keys of its pods that hold
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.endings = Endings()
+        self.residents = Residents()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that start without a claim.

@@ -47,18 +47,29 @@ class Kinship:
             if (below := state.workloads.get(key)) is not None:
                 yield below
 
-    def pods_below(self, state: State, account: Pod | Workload, links: int = LINKS_MAX) -> Iterator[Pod]:
-        """The pods whose way up may lead past an account."""
-        aboves: list[_Above] = [(account.cluster, account.namespace, account.uid)]
-        if isinstance(account, Workload):
-            aboves.append((account.cluster, account.namespace, account.title))
-        for above in aboves:
-            for key in sorted(self._below.get(above, ())):
+    def pods_below(self, state: State, account: Pod | Workload) -> Iterator[Pod]:
+        """The pods whose way up may lead past an account, the nearest first. Each is met once, however many ways
+        lead to it."""
+        seen: set[str] = set()
+        level: list[Pod | Workload] = [account]
+        for _ in range(LINKS_MAX + 1):
+            below: list[Pod | Workload] = []
+            for each in level:
+                for found in self._next_below(state, each):
+                    if found.key not in seen:
+                        seen.add(found.key)
+                        below.append(found)
+                        if isinstance(found, Pod):
+                            yield found
+            level = below
+
+    def _next_below(self, state: State, account: Pod | Workload) -> Iterator[Pod | Workload]:
+        names = (account.uid, account.title) if isinstance(account, Workload) else (account.uid,)
+        for name in names:
+            for key in sorted(self._below.get((account.cluster, account.namespace, name), ())):
                 below = state.pods.get(key) or state.workloads.get(key)
-                if isinstance(below, Pod):
+                if below is not None:
                     yield below
-                if below is not None and links:
-                    yield from self.pods_below(state, below, links - 1)
 
 
 def _named_above(account: Pod | Workload) -> Iterator[_Above]:
@@ -91,6 +102,12 @@ def _is_later(named: Workload, pod: Pod) -> bool:
     return has_object and pod.facts.created_ms < named.facts.created_ms
 
 
+def members_of(state: State, workload: Workload) -> list[Pod]:
+    """The pods that an application is charged for, whatever has become of them. A pod may name two, and is one's."""
+    pods = state.kinship.pods_below(state, workload)
+    return [pod for pod in pods if pod.application == workload.title]
+
+
 def controlled(state: State, workload: Workload) -> bool:
     """Whether another application is charged for what this one holds."""
     above = _account(state, workload, workload.facts.controller)
@@ -121,12 +138,3 @@ def _account(state: State, below: Pod | Workload, uid: str) -> Pod | Workload | 
             f"{Pod.kind}/{below.cluster}/{uid}"
         )
     return found if found is not None and found.namespace == below.namespace else None
-
-
-def regroup(state: State, pods: Iterable[Pod]) -> None:
-    """Charge pods to the applications that they belong to now."""
-    for pod in [pod for pod in pods if not state.is_stuck(pod.key)]:
-        application, pod_set = charged_to(state, pod)
-        if (application, pod_set) != (pod.application, pod.pod_set):
-            with state.changing(pod):
-                pod.application, pod.pod_set = application, pod_set

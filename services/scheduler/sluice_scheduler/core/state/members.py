@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Namespace
 from sluice_scheduler.core.stored.tables import Tables
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ def group_of(state: State, claim: str) -> list[Pod]:
     kind, pod_set, *_ = claim.split("/", 2)
     if app is not None and kind == "replica":
         return app.replica(state, pod_set)
-    keys = [key for book in app.books.values() for key in sorted(book.waiting)] if app else []
-    return [pod for pod in map(state.pod, keys) if not pod.retry_ms]
+    return [state.pod(key) for book in app.books.values() for key in book.ready.keys] if app else []
 
 
 def priority_of(state: State, claim: str) -> int:
@@ -52,13 +50,6 @@ def priority_of(state: State, claim: str) -> int:
         return workload.priority
     pods = [state.pod(claim)] if claim in state.pods else group_of(state, claim)
     return max((pod.facts.priority for pod in pods), default=0)
-
-
-def members_of(state: State, workload: Workload) -> list[str]:
-    """The keys of its pods that hold or wait."""
-    app = state.applications.get(workload.place)
-    books = app.books.values() if app else ()
-    return sorted(key for book in books for key in (*book.holding, *book.waiting))
 
 
 def holding_of(state: State, workload: Workload) -> list[Pod]:
@@ -131,11 +122,12 @@ def queue_of(state: State, key: str) -> str:
     return account.queue if account is not None else ""
 
 
-def any_names_queue(tables: Tables, namespace: Namespace) -> bool:
-    """Whether any account of a namespace names a queue itself."""
-    where = (namespace.cluster, namespace.name)
-    accounts: tuple[Workload | Pod, ...] = (
-        *tables.workloads.in_namespace(*where),
-        *tables.pods.in_namespace(*where),
-    )
-    return any(account.facts.queue for account in accounts)
+def by_named_queue(tables: Tables) -> dict[tuple[str, str], dict[str, dict[str, None]]]:
+    """By namespace, the accounts that name a queue themselves: by that queue, their keys."""
+    found: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    accounts: tuple[Workload | Pod, ...] = (*tables.workloads, *tables.pods)
+    for account in accounts:
+        if account.facts.queue:
+            there = found.setdefault((account.cluster, account.namespace), {})
+            there.setdefault(account.facts.queue, {})[account.key] = None
+    return found

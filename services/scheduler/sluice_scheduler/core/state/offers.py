@@ -26,10 +26,11 @@ def offer(state: State, pod: Pod) -> None:
         if app is not None and (not app.offered or pod.pod_set in app.replicated):
             return
     names: tuple[int | str, ...] = (pod.namespace, pod.uid)
-    priority, created_ms = facts.priority, facts.created_ms
+    priority, created_ms, line_ms = facts.priority, facts.created_ms, facts.created_ms
     if workload is not None:
         names = (pod.namespace, workload.uid, facts.created_ms, pod.uid)
-        priority, created_ms = workload.priority, workload.in_line_ms
+        priority, line_ms = workload.priority, workload.in_line_ms
+        created_ms = max(line_ms, facts.created_ms)
     shape = state.forest.shape((part_of(pod),))
     state.forest.join(
         Claim(
@@ -37,6 +38,7 @@ def offer(state: State, pod: Pod) -> None:
             line=pod.queue,
             priority=priority,
             created_ms=created_ms,
+            line_ms=line_ms,
             names=names,
             shape=shape,
             gang=False,

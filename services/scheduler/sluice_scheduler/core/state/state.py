@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from sluice.decisions import Admit
 
@@ -102,11 +102,15 @@ class State(Derived):
         """The same, of one that stands the same in books and lines."""
         if after.phase != "Assumed":
             self.assumed.pop(before.seq, None)
+        self.residents.remove(before)
+        if after.holds:
+            self.residents.add(after)
         self.pods.put(after)
 
     def remove_pod(self, pod: Pod) -> None:
         self._leave(pod)
         self.pods.drop(pod.key)
+        self.forget_choice(pod)
 
     def _enter(self, pod: Pod) -> None:
         """Bring a pod's account into the books and lines, as its phase says."""
@@ -125,6 +129,7 @@ class State(Derived):
                 self.assumed[pod.seq] = key
             self.holders[pod.queue].add(key)
             self.endings.add(pod)
+            self.residents.add(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -161,6 +166,7 @@ class State(Derived):
             self.assumed.pop(pod.seq, None)
             self.holders[pod.queue].discard(key)
             self.endings.remove(pod)
+            self.residents.remove(pod)
             if pod.pool:
                 self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
                 if app is None and not pod.evicting:
@@ -200,6 +206,8 @@ class State(Derived):
         self.holders[pod.queue].add(key)
         if pod.facts.ends_in_ms:
             self.endings.add(pod)
+        if pod.facts.node or not pod.pool:
+            self.residents.add(pod)
         if spot is not None:
             self.forest.admit(key, spot)
         else:
@@ -257,6 +265,22 @@ class State(Derived):
         self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
 
+    def name_queue(self, account: Pod | Workload) -> None:
+        """Remember that an account names its queue itself."""
+        there = self.choosy.setdefault((account.cluster, account.namespace), {})
+        there.setdefault(account.facts.queue, {})[account.key] = None
+
+    def forget_choice(self, account: Pod | Workload) -> None:
+        """An account is gone that may have named a queue, or one after another."""
+        place = (account.cluster, account.namespace)
+        there = self.choosy.get(place, {})
+        for queue in [queue for queue, keys in there.items() if account.key in keys]:
+            del there[queue][account.key]
+            if not there[queue]:
+                del there[queue]
+        if not there:
+            self.choosy.pop(place, None)
+
     def forget_workload(self, workload: Workload) -> None:
         """Its pods stay what they are: those that hold go on holding, those that wait belong to nobody."""
         place = workload.place
@@ -284,6 +308,9 @@ class State(Derived):
         self.report_due = True
         self.forest.version += 1  # its units may be others now
         app.settle(self)
+        if app.is_gone and key not in self.unsettled:
+            del self.applications[key]
+            return
         self.may_open[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
@@ -340,6 +367,7 @@ class State(Derived):
             self.derive()  # what they hold was nobody's until now
             return
         self.tree = tree
+        self._forget_queues()
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
         self.forest.settle()
@@ -348,6 +376,13 @@ class State(Derived):
             if app.waits_for_queue:
                 self.unsettled[app.key] = app
         self.pass_due = self.report_due = self.past_due = True
+
+    def _forget_queues(self) -> None:
+        """Of queues that are gone, once nothing of theirs is left."""
+        by_queue: tuple[dict[str, Any], ...] = (self.holders, self.waiting, self.units)
+        for index in by_queue:
+            for name in [name for name, there in index.items() if name not in self.tree and not there]:
+                del index[name]
 
     def change_pools(self) -> None:
         """Pools were edited: nodes may belong to others now, and pods to other supplies."""

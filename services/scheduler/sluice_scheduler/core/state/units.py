@@ -40,6 +40,9 @@ class Units:
         #: Units of single pods without an application, by key, because a search meets them again and again.
         self.alone: dict[str, Unit] = {}
 
+    def __len__(self) -> int:
+        return len(self.growth) + len(self.gangs)
+
     def any_from(self, time_ms: int) -> bool:
         """Whether any unit was admitted then or earlier. What comes later is younger, so a bound stays one."""
         if time_ms < self.none_before_ms:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, group_of, pod_cost
+from sluice_scheduler.core.state.books import PodSetBook, Ready
 from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
+from sluice_scheduler.core.state.minima import is_within
 from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.units import Entry, entry_of
 
@@ -66,7 +68,8 @@ def _round(state: State, most: int | None = None) -> Iterator[list[str]]:
         leaf = state.forest.leaves.get(key)
         if leaf is not None and (most is None or len(state.holders.get(key, ())) + len(leaf.line) <= most):
             yield list(_queue(state, leaf))
-    yield [each for app in state.applications.values() for each in _application(state, app)]
+    for app in list(state.applications.values()):
+        yield list(_application(state, app))
     keys = [pod.key for pod in state.pods]
     for at in range(0, len(keys), _PODS):
         found = [pod for key in keys[at : at + _PODS] if (pod := state.pods.get(key)) is not None]
@@ -103,7 +106,15 @@ def _counts(state: State) -> Iterator[str]:
     for key, claim in state.forest.claims.items():
         if key not in state.pods and application_by_claim(state, key) is None:
             yield f"{key}: stands in the line of {claim.line}, but has no account"
+    yield from _jobs(state)
     yield from _root(state)
+
+
+def _jobs(state: State) -> Iterator[str]:
+    resting = {each.key: each.job.resume_ms for each in state.workloads if each.job.resume_ms}
+    known = {key: until_ms for key, until_ms in state.resting.items() if key in state.workloads}
+    if known != resting:
+        yield f"jobs rest until {known}, but their accounts say {resting}"
 
 
 def _root(state: State) -> Iterator[str]:
@@ -111,7 +122,9 @@ def _root(state: State) -> Iterator[str]:
     sums: dict[Dim, int] = {}
     for leaf in state.forest.leaves.values():
         add(sums, leaf.usage.items())
-    for name in state.holders.keys() - state.forest.leaves.keys():
+    reserved = {b.queue for app in state.applications.values() for b in app.books.values() if b.reserved}
+    queues = state.holders.keys() | reserved | {promise.queue for promise in state.promises}
+    for name in queues - state.forest.leaves.keys():
         add(sums, _held(state, name)[0].items())
     yield from _differ("the root", "holds", state.forest.root.usage, sums)
 
@@ -193,14 +206,31 @@ def _differ(who: str, verb: str, kept: dict, there: dict) -> Iterator[str]:  # t
 
 def _application(state: State, app: Application) -> Iterator[str]:
     name = "/".join(app.key)
+    if app.is_gone and app.key not in state.unsettled:
+        yield f"{name}: nothing is left of it, but it is known"
     for pod_set, book in app.books.items():
-        for key in (*book.holding, *book.waiting):
+        for key in book.keys:
             pod = state.pods.get(key)
             place = (pod.cluster, pod.namespace, pod.application, pod.pod_set) if pod is not None else ()
             if place != (*app.key, pod_set):
                 yield f"{key}: stands in the book of {name} for {pod_set or 'its pods'}, but is no pod of it"
-        if [entry[3] for entry in book.order if entry[3] in book.holding] != [e[3] for e in book.order]:
-            yield f"{name}: {pod_set or 'its pods'} are in order, but do not hold"
+        yield from _book(state, book, f"{name}: {pod_set or 'its pods'}")
+
+
+def _book(state: State, book: PodSetBook, who: str) -> Iterator[str]:
+    if [entry[3] for entry in book.order if entry[3] in book.holding] != [e[3] for e in book.order]:
+        yield f"{who} are in order, but do not hold"
+    if book.keys != sorted((*book.holding, *book.waiting)):
+        yield f"{who} are listed, but neither hold nor wait"
+    waiting = [pod for key in sorted(book.waiting) if (pod := state.pods.get(key)) is not None]
+    there = Ready()
+    for pod in waiting:
+        if not pod.retry_ms:
+            there.add(pod)
+    if book.ready != there:
+        yield f"{who} are ready otherwise than their accounts say"
+    if book.within != {pod.key for pod in waiting if is_within(pod, book.size)}:
+        yield f"{who} could use what is reserved otherwise than it is known"
 
 
 # ---- a pod
@@ -226,6 +256,7 @@ def _pod(state: State, pod: Pod) -> Iterator[str]:
         ("stands in line", key in state.forest.claims, in_line and _is_offered(state, pod, app)),
         ("is a unit", _is_unit(state, pod, app), stays and bool(pod.pool)),
     )
+    yield from _resident(state, pod)
     for what, kept, told in facts:
         if kept != told:
             yield f"{key}: {what}: {kept}, but its account says {told}"
@@ -238,6 +269,18 @@ def _pod(state: State, pod: Pod) -> Iterator[str]:
         told_of = (stays, pod.waits and not state.is_aside(key))
         if booked != told_of:
             yield f"{key}: holds and waits in its application's books: {booked}, but its account says {told_of}"
+
+
+def _resident(state: State, pod: Pod) -> Iterator[str]:
+    """Whether it is known on its node, and holds of that node's pool."""
+    cluster, node = pod.cluster, pod.facts.node
+    if not pod.holds or not node:
+        return
+    if pod.key not in state.residents.of(cluster, node):
+        yield f"{pod.key}: holds on node {node}, but is not known there"
+    pool = state.places.pool_of(cluster, node)
+    if pool not in ("", pod.pool) and not (state.cell.rules_due or state.is_stuck(pod.key)):
+        yield f"{pod.key}: holds of pool {pod.pool or 'none'}, but its node is of {pool}"
 
 
 def _application_of(state: State, pod: Pod) -> Application | None:

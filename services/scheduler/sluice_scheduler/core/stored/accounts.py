@@ -118,6 +118,7 @@ class Workload(TrackedObject):
     unclaimed: int = 0
     unclaimed_ms: int = 0
     no_shows: int = 0  # starts in a row of which no pod came
+    late_starts: int = 0  # starts in a row in which its minimum did not come up in time
     no_show: str = ""  # that nobody came for what it was granted, until somebody comes
 
     @property

@@ -12,5 +12,5 @@ class Drf:
     by_line = True
 
     def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int]:
-        """The lowest share first, then priority, then age."""
-        return (branch.share, -claim.priority, claim.created_ms)
+        """The lowest share first, then priority, then the place in line."""
+        return (branch.share, -claim.priority, claim.line_ms)

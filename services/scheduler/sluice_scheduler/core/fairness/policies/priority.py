@@ -9,7 +9,6 @@ from sluice_scheduler.core.fairness.claims import Claim
 class Priority:
     reclaims = False
     looks_back = False
-    by_line = True
 
     def rank(self, branch: Branch, claim: Claim) -> tuple[int, int]:
         return (-claim.priority, claim.created_ms)

@@ -15,4 +15,4 @@ class UsageDrf:
     by_line = True
 
     def rank(self, branch: Branch, claim: Claim) -> tuple[int, int, int, int]:
-        return (branch.past_share, branch.share, -claim.priority, claim.created_ms)
+        return (branch.past_share, branch.share, -claim.priority, claim.line_ms)
