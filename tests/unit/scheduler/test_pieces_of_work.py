@@ -28,6 +28,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.shapes import Shapes
+from sluice_scheduler.core.fairness.spreads import Spread
 from sluice_scheduler.core.passes.budget import OVERDRAFT, PIECES, Budget
 from sluice_scheduler.core.passes.move import Move
 
@@ -87,6 +88,66 @@ def test_a_gang_of_many_parts_in_two_pools_is_placed_in_few_tries(
     cell.tick()
     assert [workload.admitted for workload in cell.state.workloads] == [True]
     assert len(tries) < 20
+
+
+def tiered(pools: int, *, cpu: int) -> OneCell:
+    """Pools of two tiers, so many of each. A gang of two parts goes to one of either."""
+    cell = OneCell()
+    cell.queue("a")
+    cell.namespace("a")
+    for tier in ("head", "worker"):
+        for number in range(pools):
+            name = f"{tier}{number:02}"
+            cell.tell(PoolEvent, name, pool=PoolFacts(node_selector={"pool": name}))
+            labels = {"pool": name, "tier": tier}
+            cell.tell(NodeEvent, name, node=NodeFacts(allocatable={"cpu": cpu}, labels=labels))
+    return cell
+
+
+def gang_of_tiers(cell: OneCell, parts: int = 1) -> None:
+    """So many parts in each tier, of different sizes."""
+    sets = [
+        PodSetFacts(
+            name=f"{tier}{n}",
+            count=1,
+            min_count=1,
+            requests={"cpu": 1000 + n},
+            node_selector={"tier": tier},
+        )
+        for tier in ("head", "worker")
+        for n in range(parts)
+    ]
+    cell.tell(WorkloadEvent, "w", namespace="a", workload=WorkloadFacts(pod_sets=tuple(sets), created_ms=0))
+
+
+def test_the_only_spread_over_many_pools_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room is in the last pool of each tier alone: what is looked at is each pool, not each pair of pools."""
+    cell = tiered(40, cpu=2000)
+    for tier in ("head", "worker"):
+        for number in range(39):
+            where = {"pool": f"{tier}{number:02}"}
+            cell.pod(f"busy-{tier}{number}", "a", cpu=2000, node_selector=where)
+    looks = counted(monkeypatch, Spread, "_is_open")
+    gang_of_tiers(cell)
+    assert [workload.pools for workload in cell.state.workloads] == [
+        {"head0": "head39", "worker0": "worker39"}
+    ]
+    assert len(looks) < 3 * 80
+
+
+def test_a_gang_that_no_spread_fits_is_tried_so_often_and_again_when_anything_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of its parts fits into each pool, and in each pool is room for one of them; there are too many."""
+    cell = tiered(4, cpu=1500)
+    looks = counted(monkeypatch, Spread, "_is_open")
+    gang_of_tiers(cell, parts=5)
+    assert len(looks) < 1500
+    assert [workload.admitted for workload in cell.state.workloads] == [False]
+    for tier in ("head", "worker"):
+        labels = {"pool": f"{tier}03", "tier": tier}
+        cell.tell(NodeEvent, f"{tier}03", node=NodeFacts(allocatable={"cpu": 2500}, labels=labels))
+    assert [workload.admitted for workload in cell.state.workloads] == [True]
 
 
 def configured(bench: Bench, **settings: Any) -> None:
