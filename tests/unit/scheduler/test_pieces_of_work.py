@@ -27,6 +27,7 @@ from sluice_scheduler.core.fairness import heaps
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.spreads import Spread
 from sluice_scheduler.core.passes.budget import OVERDRAFT, PIECES, Budget
@@ -192,6 +193,38 @@ def test_taking_back_is_linear_and_no_step_passes_its_budget(monkeypatch: pytest
         assert max(spent) <= PIECES + OVERDRAFT
         totals.append(sum(spent))
     assert totals[1] < 2.5 * totals[0]
+
+
+def looked_at(shapes: int, patch: pytest.MonkeyPatch, *, strict: bool) -> tuple[int, int]:
+    """How many pods are taken back, and how often the first of a shape is asked for meanwhile: the claimant's queue has
+    so many shapes in line, and so has one whose claims are too large to be let in."""
+    bench = Bench(3)
+    configured(bench, reclaim_after_ms=0)
+    holder, claimant, other = bench.queues
+    ordering = "strictFifo" if strict else "bestEffortFifo"
+    for name in (claimant, other):
+        bench.queue(name, "", ordering=ordering)
+    bench.submit(60, requests=lambda _: {"cpu": 1000}, queues=[holder])
+    bench.capacity(60_000)
+    bench.submit(shapes, requests=lambda n: {"cpu": 1000 - n}, queues=[claimant], series=1)
+    bench.submit(shapes, requests=lambda n: {"cpu": 60_000 - n}, queues=[other], series=2)
+    with patch.context() as inside:
+        looked = counted(inside, Line, "first_of")
+        for _ in range(3):
+            bench.tick(1000)
+            bench.go_on()
+    return len([pod for pod in bench.state.pods if pod.evicting]), len(looked)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_of_many_shapes_in_line_only_the_first_are_looked_at(
+    strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody walks a line, neither the claimant's nor a bystander's, for each pod that is taken back."""
+    few = looked_at(100, monkeypatch, strict=strict)
+    many = looked_at(800, monkeypatch, strict=strict)
+    assert min(few[0], many[0]) >= 20
+    assert many[1] < 2 * few[1] + 8 * 800
 
 
 @pytest.mark.parametrize("cpu", [10_000, 39_300])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
+
 from sluice_scheduler.core.fairness.branch import Branch, HeldBack
-from sluice_scheduler.core.fairness.claims import Part, Shape, Spot, cost_of
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Part, Shape, Spot, cost_of
 from sluice_scheduler.core.fairness.rooms import Room, Watcher
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.spreads import Needs, Spread
@@ -76,16 +80,33 @@ class Fits(Shapes):
 
     def _scatter(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Try to give each part a pool of its own."""
-
-        def needs_in(part: Part, pool: str) -> Needs:
-            return self.rooms_for(leaf, cost_of(part.cluster, pool, part.requests, part.pods))
-
-        spread = Spread(shape, needs_in)
+        spread = Spread(shape, partial(self._needs_in, leaf))
         pools = spread.find()
         if pools is not None:
             return self.spot(shape, pools)
         self._hold_back(leaf, shape, list(spread.short.items()))
         return None
+
+    def _needs_in(self, leaf: Branch, part: Part, pool: str) -> Needs:
+        return self.rooms_for(leaf, cost_of(part.cluster, pool, part.requests, part.pods))
+
+    def firsts(self, leaf: Branch, asks: Callable[[Demand], bool] = lambda _: True) -> Iterator[Claim]:
+        """The first claims of a line, by place: one of each shape that asks for this or that and could fit if nobody
+        held anything. In a strict line it is the first of all, whatever it is."""
+        if not leaf.line.strict:
+            return leaf.line.hopeful(asks, partial(self._could_fit, leaf))
+        first = leaf.line.first()
+        return iter(() if first is None else (first,))
+
+    def _could_fit(self, leaf: Branch, shape: Shape) -> bool:
+        if shape.scattered:
+            needs_in = partial(self._needs_in, leaf)
+            return Spread(shape, needs_in, left_in=attrgetter("bound.amount")).find() is not None
+        for spot in shape.spots:
+            rooms = self.rooms_for(leaf, spot.cost) if leaf.bounded else spot.needs
+            if all(need <= room.bound.amount for room, need in rooms):
+                return True
+        return False
 
     def _park(self, leaf: Branch, shape: Shape) -> None:
         """For each spot that only a limit closes, watch one room: each of them may be the first to grow."""

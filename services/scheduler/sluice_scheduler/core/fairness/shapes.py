@@ -137,6 +137,7 @@ class Shapes(Ground):
         self._ask(shape, 1)
         for leaf in shape.lines:
             leaf.line.unpark(shape)
+            leaf.line.hope((shape,))
             self._dirty[leaf] = None
         shape.sleepers = {}
 
@@ -147,6 +148,8 @@ class Shapes(Ground):
                 self._ask(shape, -1)
                 shape.group, shape.amounts = asked
                 self._ask(shape, 1)
+                for leaf in shape.lines:
+                    leaf.line.hope((shape,))
 
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""

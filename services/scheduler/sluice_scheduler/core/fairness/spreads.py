@@ -8,6 +8,7 @@ fits, each spread leads through a pool that was passed over: so who waits watche
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
@@ -31,7 +32,14 @@ class _Choice(NamedTuple):
 class Spread:
     """The search for one."""
 
-    def __init__(self, shape: Shape, needs_in: Callable[[Part, str], Needs]) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        needs_in: Callable[[Part, str], Needs],
+        *,
+        left_in: Callable[[Room], int] = attrgetter("left"),
+    ) -> None:
+        self._left_in = left_in
         self._order = sorted(range(len(shape.parts)), key=lambda at: (len(shape.scattered[at]), at))
         self._choices = [
             [_Choice(pool, needs_in(shape.parts[at], pool)) for pool in shape.scattered[at]]
@@ -48,7 +56,7 @@ class Spread:
     def find(self) -> tuple[str, ...] | None:
         """The first that fits: a pool for each part, in their order."""
         for room, need in self._taken.items():
-            if need > room.left:
+            if need > self._left_in(room):
                 self.short = {room: need}
                 return None
         short: dict[Room, int] = {}
@@ -94,7 +102,7 @@ class Spread:
         least = self._least[level]
         for room, need in choice.needs:
             whole = self._taken.get(room, 0) + need - least.get(room, 0)
-            if whole > room.left:
+            if whole > self._left_in(room):
                 self.short[room] = min(whole, self.short.get(room, whole))
                 return False
         return True
@@ -105,7 +113,7 @@ class Spread:
 
     def _watch_all(self) -> None:
         rooms = (room for choices in self._choices for choice in choices for room, _ in choice.needs)
-        self.short |= {room: room.left + 1 for room in rooms}
+        self.short |= {room: self._left_in(room) + 1 for room in rooms}
 
 
 def _least_of(choices: list[_Choice]) -> dict[Room, int]:

@@ -41,7 +41,7 @@ def reclaim(state: State, budget: Budget) -> bool:
             return False
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
-            claimants.again(leaf)
+            budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
     state.leave_in_vain(0)

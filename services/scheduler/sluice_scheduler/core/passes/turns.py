@@ -152,7 +152,7 @@ def _first_that_could_fit(state: State, leaf: Branch) -> tuple[Claim, Spot] | No
     the line is strict."""
     if not len(leaf.line) or not _wants_room(leaf):
         return None
-    for claim in leaf.line.firsts(_SHAPES_MAX):
+    for claim in islice(state.forest.firsts(leaf), _SHAPES_MAX):
         for spot in _spots(state, claim.shape):
             if _could_fit(state, leaf, spot):
                 return claim, spot
