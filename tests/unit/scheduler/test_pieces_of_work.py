@@ -227,6 +227,33 @@ def test_of_many_shapes_in_line_only_the_first_are_looked_at(
     assert many[1] < 2 * few[1] + 8 * 800
 
 
+def test_queues_that_give_nothing_are_not_looked_at_for_each_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose reclaim is off, and who has run for too short a time: they are far above what they deserve."""
+    asked = []
+    for closed in (40, 400):
+        bench = Bench(closed + 2)
+        configured(bench, reclaim_after_ms=0)
+        rich, poor, *others = bench.queues
+        bench.queue(rich, "", weight=closed)
+        bench.queue(poor, "", weight=2 * closed)
+        for number, name in enumerate(others):
+            apart = {"reclaim": False} if number % 2 else {"minimum_run_ms": 10**9}
+            bench.queue(name, "", **apart)
+        bench.submit(closed, requests=lambda _: {"cpu": 20_000}, queues=others)
+        bench.submit(40, requests=lambda _: {"cpu": 1000}, queues=[rich], series=1)
+        bench.capacity(20_000 * closed + 40_000)
+        bench.submit(20, requests=lambda _: {"cpu": 1000}, queues=[poor], series=2)
+        with monkeypatch.context() as inside:
+            calls = counted(inside, Move, "_may_take_from")
+            bench.tick(1000)
+            bench.go_on()
+            asked.append(len(calls))
+        evicted = [pod.queue for pod in bench.state.pods if pod.evicting]
+        assert evicted == [rich] * len(evicted)
+        assert len(evicted) >= 10
+    assert asked[1] <= asked[0] + 8
+
+
 @pytest.mark.parametrize("cpu", [10_000, 39_300])
 def test_shedding_goes_on_with_the_next_records(cpu: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where all of a budget is spent in vain on a rest that is smaller than any pod."""

@@ -43,7 +43,23 @@ class Session:
         self.budget = budget
         self.ripens = ripens
         self.worth = Worth(state, budget)
-        self.ranking = Ranking()
+        self.ranking = Ranking(self.is_closed)
+
+    def is_closed(self, branch: Branch) -> bool:
+        """Whether nobody may take anything from a branch now, but for who is below it."""
+        queue = branch.queue
+        if queue is not None and not queue.facts.reclaim:
+            return True
+        return branch.is_leaf and self._is_unripe(branch)
+
+    def _is_unripe(self, leaf: Branch) -> bool:
+        """Whether nothing of a queue has run for as long as it wants."""
+        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
+        units = self.state.units.get(leaf.name)
+        if not minimum_ms or units is None or units.any_from(self.state.now_ms - minimum_ms):
+            return False
+        self.ripens.has(units.none_before_ms + minimum_ms)
+        return True
 
 
 class Move:
@@ -131,12 +147,9 @@ class Move:
         return any(self._is_right() for _ in search.all_sets())
 
     def _may_take_from(self, branch: Branch) -> bool:
-        queue = branch.queue
         if branch in self._leaf.path:
             return not self._outside or any(branch in covering.path[1:] for covering in self._covering)
-        if queue is not None and not queue.facts.reclaim:
-            return False
-        if branch.is_leaf and self._unripe(branch):
+        if self._session.is_closed(branch):
             return False
         if self._is_owed_by(branch):
             return True
@@ -153,15 +166,6 @@ class Move:
             return True
         kinds = [kind for kind, _ in self._spot.kinds]
         return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
-
-    def _unripe(self, leaf: Branch) -> bool:
-        """Whether nothing of a queue has run for as long as it wants."""
-        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
-        units = self._state.units.get(leaf.name)
-        if not minimum_ms or units is None or units.any_from(self._state.now_ms - minimum_ms):
-            return False
-        self._session.ripens.has(units.none_before_ms + minimum_ms)
-        return True
 
     def _may_take(self, unit: Unit) -> bool:
         if not self._session.ripens.has(unit.ripe_ms):
