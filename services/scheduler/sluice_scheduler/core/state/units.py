@@ -110,6 +110,15 @@ class Unit:
         )
 
 
+def unit_keys(unit: Unit) -> list[str]:
+    """Its pods', and of a gang the claim's."""
+    keys = [pod.key for pod in unit.pods]
+    if unit.is_whole:
+        assert unit.application is not None
+        keys.append(unit.application.claim_key)
+    return keys
+
+
 def entry_of(pod: Pod, priority: int, key: str = "") -> Entry:
     return (-priority, pod.admitted_ms, pod.seq, key or pod.key)
 
