@@ -14,14 +14,12 @@ from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
-from sluice_scheduler.core.passes.budget import Budget
-from sluice_scheduler.core.passes.claimants import Ripens
 from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.passes.potential import Worth, levels_rise
-from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
+from sluice_scheduler.core.passes.potential import levels_rise
+from sluice_scheduler.core.passes.search import Search, is_within_lost_work
+from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
-from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import Promise, Turn
 
@@ -33,33 +31,6 @@ _SINGLES_MAX: Final = 4
 _LET_IN_MAX: Final = 512
 #: Of so many shapes at most it is looked at each whether it fits into what victims leave.
 _SHAPES_MAX: Final = 64
-
-
-class Session:
-    """What one pass knows while it takes back."""
-
-    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
-        self.state = state
-        self.budget = budget
-        self.ripens = ripens
-        self.worth = Worth(state, budget)
-        self.ranking = Ranking(self.is_closed)
-
-    def is_closed(self, branch: Branch) -> bool:
-        """Whether nobody may take anything from a branch now, but for who is below it."""
-        queue = branch.queue
-        if queue is not None and not queue.facts.reclaim:
-            return True
-        return branch.is_leaf and self._is_unripe(branch)
-
-    def _is_unripe(self, leaf: Branch) -> bool:
-        """Whether nothing of a queue has run for as long as it wants."""
-        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
-        units = self.state.units.get(leaf.name)
-        if not minimum_ms or units is None or units.any_from(self.state.now_ms - minimum_ms):
-            return False
-        self.ripens.has(units.none_before_ms + minimum_ms)
-        return True
 
 
 class Move:
@@ -98,6 +69,7 @@ class Move:
             short=self._short_rooms,
             may_take_from=self._may_take_from,
             may_take=self._may_take,
+            ripe_since_ms=self._session.ripe_since_ms,
             avoid=self._leaf,
         )
 

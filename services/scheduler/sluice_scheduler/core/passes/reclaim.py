@@ -13,7 +13,8 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
-from sluice_scheduler.core.passes.move import Move, Session
+from sluice_scheduler.core.passes.move import Move
+from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.cell import Barren
 from sluice_scheduler.core.state.state import State
 

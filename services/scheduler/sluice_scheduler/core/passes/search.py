@@ -110,6 +110,7 @@ class Search:
         short: Callable[[], Iterator[Room]],
         may_take_from: Callable[[Branch], bool],
         may_take: Callable[[Unit], bool],
+        ripe_since_ms: Callable[[Branch], int | None] = lambda _: None,
         avoid: Branch | None = None,
         in_parts: bool = False,
     ) -> None:
@@ -120,6 +121,7 @@ class Search:
         self._short = short  # the rooms that are too small, the one to begin with first
         self._may_take_from = may_take_from
         self._may_take = may_take
+        self._ripe_since_ms = ripe_since_ms  # of a queue's pods those may be taken that were admitted by then
         self._avoid = avoid  # the leaf of the claim itself
         self._in_parts = (
             in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
@@ -148,7 +150,7 @@ class Search:
             return []
         found: list[tuple[int, int, int, Unit]] = []
         for leaf in islice(self._leaves(missing[0][0]), _ENOUGH_MAX):
-            for at, unit in enumerate(islice(in_victims_order(self._state, leaf), _ENOUGH_MAX)):
+            for at, unit in enumerate(islice(self._units_in(leaf), _ENOUGH_MAX)):
                 self._budget.spend(at % 4 == 0)
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
                 if all(part >= need for part, need in parts) and self._is_free(unit):
@@ -179,7 +181,7 @@ class Search:
         found: dict[Branch, None] = {}
         for room in list(self._short()) if len(self._state.forest.leaves) <= _FEW_LEAVES else ():
             found.update(dict.fromkeys(self._leaves(room)))
-        units = [unit for leaf in found for unit in islice(in_victims_order(self._state, leaf), _FEW + 1)]
+        units = [unit for leaf in found for unit in islice(self._units_in(leaf), _FEW + 1)]
         if len(units) > _FEW:
             return []
         return sorted((unit for unit in units if self._is_free(unit)), key=lambda unit: unit.growth)
@@ -280,6 +282,10 @@ class Search:
             return False
         return self._may_take_from(child)
 
+    def _units_in(self, leaf: Branch) -> Iterator[Unit]:
+        """Who goes first first. Those that are too young hide nobody."""
+        return in_victims_order(self._state, leaf, grown_by_ms=self._ripe_since_ms(leaf))
+
     def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
         """The queue's next unit that holds something of the room, and no more than so much."""
         self.met_any = True
@@ -290,7 +296,7 @@ class Search:
                 return unit
         looks = self._looks.get(leaf)
         if looks is None:
-            looks = self._looks[leaf] = in_victims_order(self._state, leaf)
+            looks = self._looks[leaf] = self._units_in(leaf)
         unfit = sum(1 for unit in passed if room.bound.part(unit.cost))
         while len(passed) < _LOOKS_MAX and unfit < _UNFIT_MAX:
             following = next(looks, None)
