@@ -81,7 +81,8 @@ def contents(
     pod_sets: dict[str, list[str]] = {}  # by workload
     for at in range(draw(st.integers(5, 14) if busy else st.integers(2, 9))):
         name = f"{draw(st.sampled_from(forms))}-{at}"  # of what may be submitted
-        events.append({"at": at, **draw(_happening(queues, pod_sets, name, edits=edits))})
+        where = [{}, {}, {}, {}, *({"pool": pool["name"]} for pool in pools)]
+        events.append({"at": at, **draw(_happening(queues, pod_sets, name, where=where, edits=edits))})
     return {
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "Scenario",
@@ -183,6 +184,48 @@ def comebacks(draw: Any) -> dict[str, Any]:
 
 
 @st.composite
+def gangs_apart(draw: Any) -> dict[str, Any]:
+    """Gangs whose parts go each to a pool of its own, where others end in one pool or in the other."""
+    pools = [
+        {"name": "c", "nodes": 1, "capacity": {"cpu": "4"}},
+        {"name": "g", "nodes": 1, "capacity": {"cpu": "9", "gpu": draw(st.sampled_from(["2", "3"]))}},
+    ]
+    sizes = st.integers(1, 3).map(str)
+    happenings = st.one_of(
+        st.builds(_alone, st.sampled_from("ab"), st.sampled_from("cg"), sizes, st.integers(1, 6)),
+        st.builds(_apart, st.sampled_from("ab"), sizes, sizes, st.sampled_from(["", *"123"])),
+    )
+    submits = draw(st.lists(happenings, min_size=3, max_size=9))
+    limits = st.sampled_from([{}, {}, {"cpu": "5"}])
+    return {
+        "policy": "drf",
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "patience": "1000h",
+        "pools": pools,
+        "queues": [{"name": name, "limit": draw(limits)} for name in "ab"],
+        "events": [
+            {"at": at, "submit": {"name": f"{WORKLOAD}-{at}", **submit}} for at, submit in enumerate(submits)
+        ],
+        "until": 30,
+    }
+
+
+def _alone(queue: str, pool: str, cpu: str, runtime: int) -> dict[str, Any]:
+    pods = {"name": "main", "count": 1, "requests": {"cpu": cpu}, "nodeSelector": {"pool": pool}}
+    return {"queue": queue, "runtime": runtime, "podSets": [pods]}
+
+
+def _apart(queue: str, head: str, worker: str, gpu: str) -> dict[str, Any]:
+    asked = {"head": ("c", {"cpu": head}), "worker": ("g", {"cpu": worker, **({"gpu": gpu} if gpu else {})})}
+    sets = [
+        {"name": name, "count": 1, "requests": requests, "nodeSelector": {"pool": pool}}
+        for name, (pool, requests) in asked.items()
+    ]
+    return {"queue": queue, "runtime": 3, "podSets": sets}
+
+
+@st.composite
 def _pools(draw: Any) -> list[dict[str, Any]]:
     pools = [{"name": "p", "nodes": draw(st.integers(1, 3)), "capacity": {"cpu": "6", "gpu": "3"}}]
     if draw(st.booleans()):
@@ -211,8 +254,15 @@ def _path(queues: list[dict[str, Any]], name: str) -> list[str]:
 
 @st.composite
 def _happening(
-    draw: Any, queues: list[dict[str, Any]], pod_sets: dict[str, list[str]], name: str, *, edits: bool
+    draw: Any,
+    queues: list[dict[str, Any]],
+    pod_sets: dict[str, list[str]],
+    name: str,
+    *,
+    where: list[dict[str, str]],
+    edits: bool,
 ) -> dict[str, Any]:
+    """`where`: what pods may say of the nodes that they go to. Two sets of a gang may say that they go apart."""
     kinds = ["submit"] * 3 + (["grow", "succeed", "fail", "cancel", "shrink"] if pod_sets else [])
     kinds += ["setPool", "setQueue"] if edits else []
     kind = draw(st.sampled_from(kinds))
@@ -223,7 +273,9 @@ def _happening(
             "name": name,
             "queue": queue,
             "priority": draw(st.integers(0, 2)),
-            "podSets": [draw(_pod_set(each)) for each in sets],
+            "podSets": [
+                {**draw(_pod_set(each)), "nodeSelector": draw(st.sampled_from(where))} for each in sets
+            ],
         }
         if draw(st.booleans()):
             submit["runtime"] = draw(st.integers(1, 6))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from guarded import GUARDED
-from histories import contents, faults, restless_jobs
+from histories import contents, faults, gangs_apart, restless_jobs
 from hypothesis import strategies as st
 from pools import cuts, shares_are_the_same_however_nodes_are_cut
 from properties import PROPERTIES, Content, only_a_lowered_bound_is_passed
@@ -24,7 +24,8 @@ POLICIES: Final = ("drf", "drf", "drf", "usage-drf", "fifo", "priority")
 
 def anything() -> st.SearchStrategy[Content]:
     """In some histories not all that is decided can be done."""
-    return st.builds(_with_flaky, contents(policies=POLICIES, busy=True), st.booleans())
+    mixed = contents(policies=POLICIES, busy=True)
+    return st.builds(_with_flaky, st.one_of(mixed, mixed, gangs_apart()), st.booleans())
 
 
 def _with_flaky(content: dict[str, Any], flaky: bool) -> Content:

@@ -15,10 +15,17 @@ from typing import Any, Final
 
 import pytest
 from guarded import GUARDED
-from histories import SETTINGS, Simulation, comebacks, contents, faults, scenarios
+from histories import SETTINGS, Simulation, comebacks, contents, faults, gangs_apart, scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties import PROPERTIES, Content, batches_leave_no_trace, who_lost_pods_pushes_nobody
+from properties import (
+    PROPERTIES,
+    Content,
+    batches_leave_no_trace,
+    choices_are_the_references,
+    takeover_decides_the_same,
+    who_lost_pods_pushes_nobody,
+)
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.simulator.scenario import Scenario
 
@@ -50,6 +57,14 @@ def test_whatever_raises(check: Callable[[Content], None]) -> None:
 def test_who_lost_pods_while_others_ended(content: Content) -> None:
     who_lost_pods_pushes_nobody(content)
     batches_leave_no_trace(content)
+
+
+@SETTINGS
+@given(gangs_apart())
+def test_gangs_whose_parts_go_apart(content: Content) -> None:
+    """Whatever keeps one out, it is found as soon as it fits."""
+    choices_are_the_references(content)
+    takeover_decides_the_same(content)
 
 
 def test_the_order_of_hashes_leaves_no_trace() -> None:

@@ -97,7 +97,7 @@ def guarantees_are_met_at_rest(content: Content) -> None:
         return
     state = simulation.cell.state
     for leaf in state.forest.leaves.values():
-        for claim in leaf.line.firsts(9):
+        for claim in state.forest.firsts(leaf):
             for spot in claim.shape.spots:
                 if leaf.guarantees and leaf.is_covered(spot.cost):
                     assert not _could_come(state, leaf, spot.cost), claim.key

@@ -223,7 +223,7 @@ class Reference:
         """Ways to place a claim: all in one pool, or each part where it may go."""
         allowed = [self._pools_holding(requests, selector) for _, requests, selector in claim.parts]
         common = [pool for pool in allowed[0] if all(pool in each for each in allowed)]
-        choices = [(pool,) * len(allowed) for pool in common] or list(product(*allowed))
+        choices = [(pool,) * len(allowed) for pool in common] or _spreads(allowed)
         return [Spot(choice, self._cost(claim, choice), scattered=not common) for choice in choices]
 
     def _cost(self, claim: Claim, pools: tuple[str, ...]) -> Amounts:
@@ -420,6 +420,12 @@ class Reference:
         if below == COVERED or self.is_covered(node, spot.cost):
             return COVERED
         return DESERVED if below == DESERVED and self.deserves(node, spot.cost) else BEYOND
+
+
+def _spreads(allowed: list[list[str]]) -> list[tuple[str, ...]]:
+    """A pool for each part: who has the fewest choices is the first to choose."""
+    order = sorted(range(len(allowed)), key=lambda at: len(allowed[at]))
+    return sorted(product(*allowed), key=lambda pools: [pools[at] for at in order])
 
 
 def _like(facts: PodFacts) -> tuple[object, ...]:

@@ -32,4 +32,17 @@ def test_a_claim_that_comes_back_stands_where_it_stood() -> None:
     assert len(line) == 2
     assert list(line.in_order([shape])) == [first, second]
     line.leave(first)
-    assert line.firsts(9) == [second]
+    assert list(line.hopeful(lambda _: True, lambda _: True)) == [second]
+
+
+def test_a_strict_line_is_gone_through_by_place_across_its_shapes() -> None:
+    """And stands as before when somebody stops on the way."""
+    line, shapes = Line(strict=True), [Shape((), number) for number in range(3)]
+    claims = [claim(f"{at}", shapes[at * 7 % 3], at) for at in range(12)]
+    for each in claims[::2] + claims[1::2]:
+        line.join(each)
+    for gone in (claims.pop(0), claims.pop(4)):
+        line.leave(gone)
+    for _ in range(2):
+        assert [next(each) for each in [line.in_order(())] * 5] == claims[:5]
+        assert list(line.in_order(())) == claims

@@ -27,7 +27,9 @@ from sluice_scheduler.core.fairness import heaps
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.forest import Forest
+from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.shapes import Shapes
+from sluice_scheduler.core.fairness.spreads import Spread
 from sluice_scheduler.core.passes.budget import OVERDRAFT, PIECES, Budget
 from sluice_scheduler.core.passes.move import Move
 
@@ -89,6 +91,66 @@ def test_a_gang_of_many_parts_in_two_pools_is_placed_in_few_tries(
     assert len(tries) < 20
 
 
+def tiered(pools: int, *, cpu: int) -> OneCell:
+    """Pools of two tiers, so many of each. A gang of two parts goes to one of either."""
+    cell = OneCell()
+    cell.queue("a")
+    cell.namespace("a")
+    for tier in ("head", "worker"):
+        for number in range(pools):
+            name = f"{tier}{number:02}"
+            cell.tell(PoolEvent, name, pool=PoolFacts(node_selector={"pool": name}))
+            labels = {"pool": name, "tier": tier}
+            cell.tell(NodeEvent, name, node=NodeFacts(allocatable={"cpu": cpu}, labels=labels))
+    return cell
+
+
+def gang_of_tiers(cell: OneCell, parts: int = 1) -> None:
+    """So many parts in each tier, of different sizes."""
+    sets = [
+        PodSetFacts(
+            name=f"{tier}{n}",
+            count=1,
+            min_count=1,
+            requests={"cpu": 1000 + n},
+            node_selector={"tier": tier},
+        )
+        for tier in ("head", "worker")
+        for n in range(parts)
+    ]
+    cell.tell(WorkloadEvent, "w", namespace="a", workload=WorkloadFacts(pod_sets=tuple(sets), created_ms=0))
+
+
+def test_the_only_spread_over_many_pools_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room is in the last pool of each tier alone: what is looked at is each pool, not each pair of pools."""
+    cell = tiered(40, cpu=2000)
+    for tier in ("head", "worker"):
+        for number in range(39):
+            where = {"pool": f"{tier}{number:02}"}
+            cell.pod(f"busy-{tier}{number}", "a", cpu=2000, node_selector=where)
+    looks = counted(monkeypatch, Spread, "_is_open")
+    gang_of_tiers(cell)
+    assert [workload.pools for workload in cell.state.workloads] == [
+        {"head0": "head39", "worker0": "worker39"}
+    ]
+    assert len(looks) < 3 * 80
+
+
+def test_a_gang_that_no_spread_fits_is_tried_so_often_and_again_when_anything_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of its parts fits into each pool, and in each pool is room for one of them; there are too many."""
+    cell = tiered(4, cpu=1500)
+    looks = counted(monkeypatch, Spread, "_is_open")
+    gang_of_tiers(cell, parts=5)
+    assert len(looks) < 1500
+    assert [workload.admitted for workload in cell.state.workloads] == [False]
+    for tier in ("head", "worker"):
+        labels = {"pool": f"{tier}03", "tier": tier}
+        cell.tell(NodeEvent, f"{tier}03", node=NodeFacts(allocatable={"cpu": 2500}, labels=labels))
+    assert [workload.admitted for workload in cell.state.workloads] == [True]
+
+
 def configured(bench: Bench, **settings: Any) -> None:
     config = replace(bench.state.config, **settings)
     step(bench.state, ConfigEvent(config=config, **bench._at()))
@@ -131,6 +193,65 @@ def test_taking_back_is_linear_and_no_step_passes_its_budget(monkeypatch: pytest
         assert max(spent) <= PIECES + OVERDRAFT
         totals.append(sum(spent))
     assert totals[1] < 2.5 * totals[0]
+
+
+def looked_at(shapes: int, patch: pytest.MonkeyPatch, *, strict: bool) -> tuple[int, int]:
+    """How many pods are taken back, and how often the first of a shape is asked for meanwhile: the claimant's queue has
+    so many shapes in line, and so has one whose claims are too large to be let in."""
+    bench = Bench(3)
+    configured(bench, reclaim_after_ms=0)
+    holder, claimant, other = bench.queues
+    ordering = "strictFifo" if strict else "bestEffortFifo"
+    for name in (claimant, other):
+        bench.queue(name, "", ordering=ordering)
+    bench.submit(60, requests=lambda _: {"cpu": 1000}, queues=[holder])
+    bench.capacity(60_000)
+    bench.submit(shapes, requests=lambda n: {"cpu": 1000 - n}, queues=[claimant], series=1)
+    bench.submit(shapes, requests=lambda n: {"cpu": 60_000 - n}, queues=[other], series=2)
+    with patch.context() as inside:
+        looked = counted(inside, Line, "first_of")
+        for _ in range(3):
+            bench.tick(1000)
+            bench.go_on()
+    return len([pod for pod in bench.state.pods if pod.evicting]), len(looked)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_of_many_shapes_in_line_only_the_first_are_looked_at(
+    strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody walks a line, neither the claimant's nor a bystander's, for each pod that is taken back."""
+    few = looked_at(100, monkeypatch, strict=strict)
+    many = looked_at(800, monkeypatch, strict=strict)
+    assert min(few[0], many[0]) >= 20
+    assert many[1] < 2 * few[1] + 8 * 800
+
+
+def test_queues_that_give_nothing_are_not_looked_at_for_each_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose reclaim is off, and who has run for too short a time: they are far above what they deserve."""
+    asked = []
+    for closed in (40, 400):
+        bench = Bench(closed + 2)
+        configured(bench, reclaim_after_ms=0)
+        rich, poor, *others = bench.queues
+        bench.queue(rich, "", weight=closed)
+        bench.queue(poor, "", weight=2 * closed)
+        for number, name in enumerate(others):
+            apart = {"reclaim": False} if number % 2 else {"minimum_run_ms": 10**9}
+            bench.queue(name, "", **apart)
+        bench.submit(closed, requests=lambda _: {"cpu": 20_000}, queues=others)
+        bench.submit(40, requests=lambda _: {"cpu": 1000}, queues=[rich], series=1)
+        bench.capacity(20_000 * closed + 40_000)
+        bench.submit(20, requests=lambda _: {"cpu": 1000}, queues=[poor], series=2)
+        with monkeypatch.context() as inside:
+            calls = counted(inside, Move, "_may_take_from")
+            bench.tick(1000)
+            bench.go_on()
+            asked.append(len(calls))
+        evicted = [pod.queue for pod in bench.state.pods if pod.evicting]
+        assert evicted == [rich] * len(evicted)
+        assert len(evicted) >= 10
+    assert asked[1] <= asked[0] + 8
 
 
 @pytest.mark.parametrize("cpu", [10_000, 39_300])

@@ -32,6 +32,9 @@ Place: TypeAlias = tuple[int | str, ...]
 #: Demand that stops together: where it may go (supplies, the preferred one first), and what it asks for.
 Group: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
+#: The same, and whether its parts go to pools of their own.
+Demand: TypeAlias = tuple[Group, bool]
+
 #: So many ways to spread a gang over pools are tried at most.
 _SPREADS_MAX: Final = 200
 
@@ -134,6 +137,10 @@ class Shape:
     def placeable(self) -> bool:
         """Whether any pool has nodes for it."""
         return bool(self.spots or self.scattered)
+
+    @property
+    def demand(self) -> Demand:
+        return self.group, bool(self.scattered)
 
     def spreads(self) -> Iterable[tuple[str, ...]]:
         """Ways to give each part a pool of its own, those with the fewest choices first to choose."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
+
 from sluice_scheduler.core.fairness.branch import Branch, HeldBack
-from sluice_scheduler.core.fairness.claims import (
-    Shape,
-    Spot,
-)
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Part, Shape, Spot, cost_of
 from sluice_scheduler.core.fairness.rooms import Room, Watcher
 from sluice_scheduler.core.fairness.shapes import Shapes
+from sluice_scheduler.core.fairness.spreads import Needs, Spread
 
 
 class Fits(Shapes):
@@ -16,12 +18,11 @@ class Fits(Shapes):
 
     def open_spot(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Where a claim of this shape is placed if it is served now; without any place the shape is parked."""
-        if not shape.placeable or (leaf.line.parked and shape in leaf.line.parked):
-            self._park(leaf, shape)
+        if leaf.line.parked and shape in leaf.line.parked:
             return None
         if shape.scattered:
-            found = self._scatter(leaf, shape)
-        elif len(shape.spots) == 1:
+            return self._scatter(leaf, shape)
+        if len(shape.spots) == 1:
             (spot,) = shape.spots
             found = spot if self._is_open(spot) and self._is_allowed(leaf, spot) else None
         else:
@@ -79,33 +80,48 @@ class Fits(Shapes):
 
     def _scatter(self, leaf: Branch, shape: Shape) -> Spot | None:
         """Try to give each part a pool of its own."""
-        for pools in shape.spreads():
-            spot = self.spot(shape, pools)
-            if all(need <= room.left for room, need in spot.needs) and self._is_allowed(leaf, spot):
-                return spot
+        spread = Spread(shape, partial(self._needs_in, leaf))
+        pools = spread.find()
+        if pools is not None:
+            return self.spot(shape, pools)
+        self._hold_back(leaf, shape, list(spread.short.items()))
         return None
 
+    def _needs_in(self, leaf: Branch, part: Part, pool: str) -> Needs:
+        return self.rooms_for(leaf, cost_of(part.cluster, pool, part.requests, part.pods))
+
+    def firsts(self, leaf: Branch, asks: Callable[[Demand], bool] = lambda _: True) -> Iterator[Claim]:
+        """The first claims of a line, by place: one of each shape that asks for this or that and could fit if nobody
+        held anything. In a strict line it is the first of all, whatever it is."""
+        if not leaf.line.strict:
+            return leaf.line.hopeful(asks, partial(self._could_fit, leaf))
+        first = leaf.line.first()
+        return iter(() if first is None else (first,))
+
+    def _could_fit(self, leaf: Branch, shape: Shape) -> bool:
+        if shape.scattered:
+            needs_in = partial(self._needs_in, leaf)
+            return Spread(shape, needs_in, left_in=attrgetter("bound.amount")).find() is not None
+        for spot in shape.spots:
+            rooms = self.rooms_for(leaf, spot.cost) if leaf.bounded else spot.needs
+            if all(need <= room.bound.amount for room, need in rooms):
+                return True
+        return False
+
     def _park(self, leaf: Branch, shape: Shape) -> None:
-        """Do not try a shape again for a leaf before a room has grown that was too small."""
-        leaf.line.park(shape)
-        shape.sleepers[leaf] = None
-        if not shape.placeable:
-            return
-        if shape.scattered:  # rare, so any growth of the smallest room wakes it
-            dim = self._smallest_scattered(shape)
-            room = self._root_room(dim)
-            self._hold_back(leaf, shape, [(room, room.left + 1)])
-            return
+        """For each spot that only a limit closes, watch one room: each of them may be the first to grow."""
         awake = [spot for spot in shape.spots if not spot.asleep]
         limits = [limit for spot in awake if (limit := self._first_limit(leaf, spot.cost)) is not None]
         self._hold_back(leaf, shape, limits)
 
-    def _hold_back(self, leaf: Branch, shape: Shape, limits: list[tuple[Room, int]]) -> None:
-        """For each spot that only a limit closes, watch one room: each of them may be the first to grow."""
-        if limits:
+    def _hold_back(self, leaf: Branch, shape: Shape, short: Needs) -> None:
+        """Do not try a shape again for a leaf before one of these rooms has grown, or one that a spot watches."""
+        leaf.line.park(shape)
+        shape.sleepers[leaf] = None
+        if short:
             known = leaf.held_back.setdefault(shape, [])
-            known += [HeldBack(leaf, shape) for _ in limits[len(known) :]]
-            for watcher, (room, need) in zip(known, limits, strict=False):
+            known += [HeldBack(leaf, shape) for _ in short[len(known) :]]
+            for watcher, (room, need) in zip(known, short, strict=False):
                 room.watch(watcher, need)
 
     def _wake(self, watcher: Watcher) -> None:

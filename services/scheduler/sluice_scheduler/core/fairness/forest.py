@@ -375,6 +375,7 @@ class Forest(Fits):
             for watcher in [each for row in leaf.held_back.values() for each in row]:
                 stop_watching(watcher)
                 self._wake(watcher)
+            leaf.line.hope_anew()
             leaf.held_back, leaf.turn = {}, None
             self._dirty[leaf] = None
 

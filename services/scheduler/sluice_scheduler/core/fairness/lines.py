@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from contextlib import closing
 from operator import attrgetter
 from typing import TypeAlias
 
-from sluice_scheduler.core.fairness.claims import Claim, Place, Shape
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Place, Shape
 from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 
 _by_place = attrgetter("place")
@@ -20,11 +21,11 @@ _Entry: TypeAlias = tuple[Place, int, Shape]
 class Line:
     """One queue's waiting claims.
 
-    Two heaps hold each shape by its first claim: `_all` every shape, `_ready` those that may fit. An entry
-    may come too early, never too late: whoever meets it puts it right.
+    Heaps hold each shape by its first claim: `_all` every shape, `_ready` those that may fit, `_hopeful` those that
+    could if nobody held anything. An entry may come too early, never too late: whoever meets it puts it right.
     """
 
-    __slots__ = ("_all", "_ready", "_rows", "_size", "brief", "parked", "strict")
+    __slots__ = ("_all", "_hopeful", "_hopeless", "_ready", "_rows", "_size", "brief", "parked", "strict")
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict  # nobody passes the first
@@ -33,6 +34,10 @@ class Line:
         self._size = 0
         self._all: list[_Entry] = []
         self._ready: list[_Entry] = []
+        #: By what they ask for, because who may not have that need not be looked at.
+        self._hopeful: dict[Demand, list[_Entry]] = {}
+        #: Shapes that were found to fit nowhere whoever leaves, until `hope` is called.
+        self._hopeless: dict[Shape, None] = {}
         #: Shapes that do not fit. When one may fit again, `unpark` is called.
         self.parked: dict[Shape, None] = {}
         #: Claims that say when they end, in order of place.
@@ -82,7 +87,7 @@ class Line:
         if self.strict:
             first = self.first()
             return None if first is None or first.shape in self.parked else first
-        return self._top(self._ready, parked=False)
+        return self._top(self._ready, self.parked)
 
     def ready(self) -> list[Claim]:
         """The first claim of each shape that may fit; of a strict line the first."""
@@ -104,23 +109,78 @@ class Line:
 
     def first(self) -> Claim | None:
         """The first of all, whether or not it fits."""
-        return self._top(self._all, parked=True)
+        return self._top(self._all, ())
 
     def in_order(self, shapes: Iterable[Shape]) -> Iterator[Claim]:
         """The claims of these shapes by place, whether or not they fit; of a strict line those of all."""
-        asked = list(self._rows) if self.strict else shapes
-        firsts = [first for shape in asked if (first := self.first_of(shape)) is not None]
+        if self.strict:
+            return self._all_in_order()
+        firsts = [first for shape in shapes if (first := self.first_of(shape)) is not None]
         if len(firsts) == 1:
             return self.row(firsts[0].shape)
         return heapq.merge(*(self.row(first.shape) for first in firsts), key=_by_place)
 
-    def firsts(self, most: int) -> list[Claim]:
-        """The first claim of each shape, by place; at most so many, and in a strict line the first of all."""
-        if self.strict:
-            first = self.first()
-            return [] if first is None else [first]
-        firsts = [first for shape in list(self._rows) if (first := self.first_of(shape)) is not None]
-        return heapq.nsmallest(most, firsts, key=_by_place) if len(firsts) > 1 else firsts
+    def _all_in_order(self) -> Iterator[Claim]:
+        """Every claim by place. A shape costs something once its first claim comes up."""
+        rows: list[tuple[Place, int, Claim, Iterator[Claim]]] = []  # of shapes that came up, by who is next
+        with closing(self._by_first(self._all)) as firsts:
+            coming = next(firsts, None)
+            while rows or coming is not None:
+                if coming is not None and (not rows or coming.place < rows[0][0]):
+                    claim, row = coming, self.row(coming.shape)
+                    next(row)
+                    coming = next(firsts, None)
+                else:
+                    _, _, claim, row = heapq.heappop(rows)
+                yield claim
+                following = next(row, None)
+                if following is not None:
+                    heapq.heappush(rows, (following.place, claim.shape.number, following, row))
+
+    def hopeful(
+        self, asks: Callable[[Demand], bool], could_fit: Callable[[Shape], bool]
+    ) -> Generator[Claim, None, None]:
+        """The first claim of each shape that asks for this or that and could ever fit, by place."""
+        heaps = [self._by_first(heap, demand) for demand, heap in list(self._hopeful.items()) if asks(demand)]
+        try:
+            for first in heaps[0] if len(heaps) == 1 else heapq.merge(*heaps, key=_by_place):
+                if could_fit(first.shape):
+                    yield first
+                else:
+                    self._hopeless[first.shape] = None
+        finally:
+            for each in heaps:
+                each.close()
+
+    def hope(self, shapes: Iterable[Shape]) -> None:
+        """These may go elsewhere now, or under other bounds."""
+        for shape in shapes:
+            self._hopeless.pop(shape, None)
+            first = self.first_of(shape)
+            if first is not None:
+                self._enter_hopeful((first.place, shape.number, shape))
+
+    def hope_anew(self) -> None:
+        """Bounds have changed."""
+        if self._hopeless:
+            self.hope(list(self._hopeless))
+
+    def _by_first(self, heap: list[_Entry], demand: Demand | None = None) -> Generator[Claim, None, None]:
+        """The first claim of each shape in a heap, by place; what came up is put back in the end. `demand`: shapes that
+        ask for something else by now, and hopeless ones, do not belong there any more."""
+        met: dict[Shape, _Entry] = {}
+        try:
+            while (first := self._top(heap, ())) is not None:
+                entry, shape = heapq.heappop(heap), first.shape
+                if shape in met or (
+                    demand is not None and (shape in self._hopeless or shape.demand != demand)
+                ):
+                    continue
+                met[shape] = entry
+                yield first
+        finally:
+            for entry in met.values():
+                heapq.heappush(heap, entry)
 
     def counts(self) -> dict[Shape, int]:
         """How many claims of each shape wait."""
@@ -144,13 +204,13 @@ class Line:
     def _sweep(self) -> None:
         most = most_entries(len(self._rows))
         if len(self._ready) > most:
-            self._ready = heap_of(self._entries(parked=False))
+            self._ready = heap_of(self._entries(self.parked))
         if len(self._all) > most:
-            self._all = heap_of(self._entries(parked=True))
+            self._all = heap_of(self._entries(()))
 
-    def _entries(self, *, parked: bool) -> list[_Entry]:
+    def _entries(self, without: Container[Shape]) -> list[_Entry]:
         """Each shape once."""
-        firsts = (self.first_of(shape) for shape in list(self._rows) if parked or shape not in self.parked)
+        firsts = (self.first_of(shape) for shape in list(self._rows) if shape not in without)
         return [(each.place, each.shape.number, each.shape) for each in firsts if each is not None]
 
     def first_of(self, shape: Shape) -> Claim | None:
@@ -161,6 +221,7 @@ class Line:
             row.popleft()
         if self._rows.pop(shape, None) is not None:
             self.parked.pop(shape, None)
+            self._hopeless.pop(shape, None)
         return None
 
     def _enter(self, claim: Claim) -> None:
@@ -168,12 +229,22 @@ class Line:
         heapq.heappush(self._all, entry)
         if claim.shape not in self.parked:
             heapq.heappush(self._ready, entry)
+        if claim.shape not in self._hopeless:
+            self._enter_hopeful(entry)
         self._sweep()
 
-    def _top(self, heap: list[_Entry], *, parked: bool) -> Claim | None:
+    def _enter_hopeful(self, entry: _Entry) -> None:
+        heap = self._hopeful.setdefault(entry[2].demand, [])
+        heapq.heappush(heap, entry)
+        if len(heap) > most_entries(len(self._rows)):
+            self._hopeful = {}
+            for each in self._entries(self._hopeless):
+                self._enter_hopeful(each)
+
+    def _top(self, heap: list[_Entry], without: Container[Shape]) -> Claim | None:
         while heap:
             place, number, shape = heap[0]
-            first = self.first_of(shape) if parked or shape not in self.parked else None
+            first = self.first_of(shape) if shape not in without else None
             if first is None:
                 heapq.heappop(heap)
             elif first.place == place:

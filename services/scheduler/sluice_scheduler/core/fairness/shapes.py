@@ -5,12 +5,10 @@ from __future__ import annotations
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import (
     Claim,
-    Dim,
     Group,
     Part,
     Shape,
     Spot,
-    cost_of,
 )
 from sluice_scheduler.core.fairness.ground import Ground
 from sluice_scheduler.core.fairness.places import Selected
@@ -146,6 +144,7 @@ class Shapes(Ground):
         self._ask(shape, 1)
         for leaf in shape.lines:
             leaf.line.unpark(shape)
+            leaf.line.hope((shape,))
             self._dirty[leaf] = None
         shape.sleepers = {}
 
@@ -156,6 +155,8 @@ class Shapes(Ground):
                 self._ask(shape, -1)
                 shape.group, shape.amounts = asked
                 self._ask(shape, 1)
+                for leaf in shape.lines:
+                    leaf.line.hope((shape,))
 
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
@@ -169,15 +170,6 @@ class Shapes(Ground):
         if shape.scattered:
             return self.spot(shape, next(iter(shape.spreads())))
         return shape.spots[0] if shape.spots else None
-
-    def _smallest_scattered(self, shape: Shape) -> Dim:
-        dims = [
-            (self._root_room(dim).left, dim)
-            for part, pools in zip(shape.parts, shape.scattered, strict=True)
-            for pool in pools
-            for dim, _ in cost_of(part.cluster, pool, part.requests)
-        ]
-        return min(dims)[1]
 
 
 def _selectors(shape: Shape) -> list[Selected]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from sluice_scheduler.core.fairness.branch import COVERED, Branch
-from sluice_scheduler.core.fairness.claims import Claim, Kind, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Kind, Spot
 from sluice_scheduler.core.fairness.shares import slack
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
 
 NEVER_MS: Final = 1 << 62
-#: So many of a queue's shapes are tried in one pass.
-SHAPES_MAX: Final = 8
+#: So many of a queue's shapes are tried in one pass, and so many that could ever fit are looked at for them.
+_SHAPES_MAX: Final = 8
+_LOOKS_MAX: Final = 32
 
 
 class Ripens:
@@ -66,24 +68,41 @@ class Claimants:
         _, leaf, claims = heapq.heappop(self._heap)
         return leaf, claims
 
-    def again(self, leaf: Branch) -> None:
+    def again(self, leaf: Branch) -> int:
+        """Let a queue stand there with its claims as they are now; how many were looked at."""
         if not len(leaf.line) or leaf.parent is None:
-            return
-        claims = [claim for claim in self._tried(leaf) if self._may_push(leaf, claim)]
+            return 0
+        looks, claims = self._tried(leaf)
         if claims:
             heapq.heappush(self._heap, (self._rank(leaf, claims[0]), leaf, claims))
+        return looks
 
-    def _tried(self, leaf: Branch) -> Iterator[Claim]:
-        """The first claim of each shape that is not barred; nobody passes a barred one in a strict line."""
-        for first in leaf.line.firsts(SHAPES_MAX):
-            if leaf.line.strict:
-                if not is_barred(self._state, first):
-                    yield first
-                return
-            row = (claim for claim in leaf.line.row(first.shape) if not is_barred(self._state, claim))
-            claim = next(row, None)
-            if claim is not None:
-                yield claim
+    def _tried(self, leaf: Branch) -> tuple[int, list[Claim]]:
+        """The first claims that may push others out, one of each shape, and how many were looked at."""
+        looks, found = 0, []
+        for first in islice(self._forest.firsts(leaf, partial(self._may_ask, leaf)), _LOOKS_MAX):
+            looks += 1
+            claim = self._first_unbarred(leaf, first)
+            if claim is not None and self._may_push(leaf, claim):
+                found.append(claim)
+                if len(found) == _SHAPES_MAX:
+                    break
+        return looks, found
+
+    def _may_ask(self, leaf: Branch, demand: Demand) -> bool:
+        """Whether a claim of a queue that asks for this might push others out. Of one shape it is as quick to see."""
+        (supplies, resources), apart = demand
+        if apart:
+            return False
+        if leaf.line.is_uniform or any(branch.guarantees for branch in leaf.path) or _preempts(leaf):
+            return True
+        kinds = (tuple(((supply, resource), 0) for resource in resources) for supply in supplies)
+        return any(leaf.is_owed(each, self._forest.whole) for each in kinds)
+
+    def _first_unbarred(self, leaf: Branch, first: Claim) -> Claim | None:
+        """The first of its shape that is not barred; nobody passes a barred one in a strict line."""
+        row = (first,) if leaf.line.strict else leaf.line.row(first.shape)
+        return next((claim for claim in row if not is_barred(self._state, claim)), None)
 
     def _may_push(self, leaf: Branch, claim: Claim) -> bool:
         state = self._state
@@ -91,9 +110,7 @@ class Claimants:
             return False
         if not self._ripens.has(claim.created_ms + state.config.reclaim_after_ms):
             return False
-        if leaf.queue is not None and leaf.queue.facts.preemption != "never":
-            return True
-        return any(self._may_push_at(leaf, spot) for spot in claim.shape.spots)
+        return _preempts(leaf) or any(self._may_push_at(leaf, spot) for spot in claim.shape.spots)
 
     def _may_push_at(self, leaf: Branch, spot: Spot) -> bool:
         if leaf.covering(spot.cost):
@@ -134,3 +151,8 @@ class Claimants:
         at = self._forest.class_of(leaf, spot.kinds, spot.cost)
         along = tuple((branch.rank(claim, COVERED)[1], branch.order) for branch in reversed(leaf.path[:-1]))
         return (at, along, claim.place)
+
+
+def _preempts(leaf: Branch) -> bool:
+    """Whether a queue lets its claims push out pods of lower priority in it."""
+    return leaf.queue is not None and leaf.queue.facts.preemption != "never"

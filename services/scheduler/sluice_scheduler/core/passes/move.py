@@ -14,14 +14,12 @@ from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
-from sluice_scheduler.core.passes.budget import Budget
-from sluice_scheduler.core.passes.claimants import Ripens
 from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.passes.potential import Worth, levels_rise
-from sluice_scheduler.core.passes.search import Ranking, Search, is_within_lost_work
+from sluice_scheduler.core.passes.potential import levels_rise
+from sluice_scheduler.core.passes.search import Search, is_within_lost_work
+from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
-from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import Promise
 
@@ -33,17 +31,6 @@ _SINGLES_MAX: Final = 4
 _LET_IN_MAX: Final = 512
 #: Of so many shapes at most it is looked at each whether it fits into what victims leave.
 _SHAPES_MAX: Final = 64
-
-
-class Session:
-    """What one pass knows while it takes back."""
-
-    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
-        self.state = state
-        self.budget = budget
-        self.ripens = ripens
-        self.worth = Worth(state, budget)
-        self.ranking = Ranking()
 
 
 class Move:
@@ -81,6 +68,7 @@ class Move:
             short=self._short_rooms,
             may_take_from=self._may_take_from,
             may_take=self._may_take,
+            ripe_since_ms=self._session.ripe_since_ms,
             avoid=self._leaf,
         )
 
@@ -135,12 +123,9 @@ class Move:
         return any(self._is_right() for _ in search.all_sets())
 
     def _may_take_from(self, branch: Branch) -> bool:
-        queue = branch.queue
         if branch in self._leaf.path:
             return not self._outside or any(branch in covering.path[1:] for covering in self._covering)
-        if queue is not None and not queue.facts.reclaim:
-            return False
-        if branch.is_leaf and self._unripe(branch):
+        if self._session.is_closed(branch):
             return False
         if self._is_owed_by(branch):
             return True
@@ -157,15 +142,6 @@ class Move:
             return True
         kinds = [kind for kind, _ in self._spot.kinds]
         return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
-
-    def _unripe(self, leaf: Branch) -> bool:
-        """Whether nothing of a queue has run for as long as it wants."""
-        minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
-        units = self._state.units.get(leaf.name)
-        if not minimum_ms or units is None or units.any_from(self._state.now_ms - minimum_ms):
-            return False
-        self._session.ripens.has(units.none_before_ms + minimum_ms)
-        return True
 
     def _may_take(self, unit: Unit) -> bool:
         if not self._session.ripens.has(unit.ripe_ms):

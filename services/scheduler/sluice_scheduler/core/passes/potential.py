@@ -13,18 +13,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
-from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind, KindCost
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
 from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.covered import Covered
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
-from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order
-
-#: Of a branch with at most so many units it is worked out who then stands within its guarantee.
-_EXACT_MAX: Final = 256
+from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
 
 
 class Worth:
@@ -33,17 +30,17 @@ class Worth:
     def __init__(self, state: State, budget: Budget) -> None:
         self._state = state
         self._budget = budget
-        self._covered: dict[Branch, _Covered] = {}
+        self._covered: dict[Branch, Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
 
-    def forget(self, units: Iterable[Unit]) -> None:
+    def forget(self, units: Collection[Unit]) -> None:
         """These were taken back: what stands on them is worked out anew."""
+        gone = {key for unit in units for key in unit_keys(unit)}
+        for branch in dict.fromkeys(branch for unit in units for branch in unit.leaf.path):
+            known = self._covered.get(branch)
+            if known is not None:
+                known.remove(gone)
         for unit in units:
-            keys = _keys(unit)
-            for branch in unit.leaf.path:
-                known = self._covered.get(branch)
-                if known is not None and not known.keys.isdisjoint(keys):
-                    del self._covered[branch]
             crossing = self._crossing.get(unit.leaf)
             if crossing is not None and not crossing.stands_without((unit,)):
                 del self._crossing[unit.leaf]
@@ -52,59 +49,36 @@ class Worth:
 
     def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, Fraction]:
         """By how much (less than nothing) what branches hold within their guarantees changes when these go. Others may
-        then stand where they stood; under a large branch that is not looked at."""
+        then stand where they stood."""
         changes: dict[Branch, Fraction] = {}
-        gone = {key for unit in units for key in _keys(unit)}
+        gone = {key for unit in units for key in unit_keys(unit)}
         for branch in dict.fromkeys(
             branch for unit in units for branch in unit.leaf.path if branch.guarantees
         ):
-            covered = self._covered_in(branch)
-            if covered.keys.isdisjoint(gone):
-                continue
-            if covered.units <= _EXACT_MAX:
-                changes[branch] = self._find_covered(branch, gone).part - covered.part
-                continue
-            sums: dict[Dim, int] = {}
-            for unit in units:
-                if branch in unit.leaf.path and not covered.keys.isdisjoint(_keys(unit)):
-                    for dim, amount in unit.cost:
-                        sums[dim] = sums.get(dim, 0) + amount
-            changes[branch] = -self.named_part(branch, tuple(sums.items()))
+            steps, lost = self._covered_in(branch).lost_without(gone)
+            self._budget.spend(steps // 64)
+            if steps:
+                changes[branch] = -self._parts_of_whole(branch, lost)
         return changes
 
     def named_part(self, branch: Branch, cost: Cost) -> Fraction:
         """Its parts of what the branch's guarantee names, summed up without rounding: so they add up over units too."""
-        forest = self._state.forest
-        found = Fraction(0)
-        for bound in branch.guarantees:
-            part = bound.part(cost)
-            whole = sum(forest.capacity.get(dim, 0) for dim in bound.dims)
-            if part:
-                found += Fraction(part, whole) if whole else 1
+        return self._parts_of_whole(branch, [bound.part(cost) for bound in branch.guarantees])
+
+    def _parts_of_whole(self, branch: Branch, amounts: Iterable[int]) -> Fraction:
+        capacity, found = self._state.forest.capacity, Fraction(0)
+        for bound, amount in zip(branch.guarantees, amounts, strict=True):
+            if amount:
+                found += Fraction(amount, sum(capacity.get(dim, 0) for dim in bound.dims) or 1)
         return found
 
-    def _covered_in(self, branch: Branch) -> _Covered:
+    def _covered_in(self, branch: Branch) -> Covered:
         known = self._covered.get(branch)
         if known is None:
-            known = self._covered[branch] = self._find_covered(branch, set())
+            units = chain.from_iterable(map(self._protected, self._leaves_below(branch)))
+            known = self._covered[branch] = Covered(branch.guarantees, sorted(units, key=Unit.age))
+            self._budget.spend(len(known) // 64)
         return known
-
-    def _find_covered(self, branch: Branch, gone: set[str]) -> _Covered:
-        """The units that fit into a branch's guarantee, those that were admitted first first: so who comes in takes the
-        place of nobody."""
-        left = [bound.amount for bound in branch.guarantees]
-        found: set[str] = set()
-        part = Fraction(0)
-        units = sorted(chain.from_iterable(map(self._protected, self._leaves_below(branch))), key=Unit.age)
-        for unit in units:
-            if not gone.isdisjoint(_keys(unit)):
-                continue
-            parts = [bound.part(unit.cost) for bound in branch.guarantees]
-            if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
-                left = [rest - part for part, rest in zip(parts, left, strict=True)]
-                found.update(_keys(unit))
-                part += self.named_part(branch, unit.cost)
-        return _Covered(found, part, len(units))
 
     def _leaves_below(self, branch: Branch) -> list[Branch]:
         if branch.is_leaf:
@@ -180,7 +154,7 @@ class Worth:
         """
         kinds_of = self._state.forest.kind_of.cost
         held = dict(leaf.held)
-        gone = {key for unit in taken for key in _keys(unit)}
+        gone = {key for unit in taken for key in unit_keys(unit)}
         for kind, amount in chain.from_iterable(kinds_of(unit.cost) for unit in taken):
             held[kind] -= amount
         over = {kind: amount - self._most(leaf, kind) for kind, amount in held.items()}
@@ -188,7 +162,7 @@ class Worth:
         for unit in self._unprotected(leaf):
             if max(over.values()) <= 0:
                 break
-            if not gone or gone.isdisjoint(_keys(unit)):
+            if not gone or gone.isdisjoint(unit_keys(unit)):
                 kinds = kinds_of(unit.cost)
                 for kind, amount in kinds:
                     over[kind] -= amount
@@ -201,7 +175,7 @@ class Worth:
                 for kind, amount in kinds:
                     over[kind] += amount
             else:
-                worthless.update(_keys(unit))
+                worthless.update(unit_keys(unit))
         held = {kind: each + self._most(leaf, kind) for kind, each in over.items()}
         return _Crossing(counts, held, worthless)
 
@@ -218,14 +192,6 @@ class Worth:
         return self._state.coarse_now_ms - unit.admitted_ms < tenure_ms
 
 
-class _Covered(NamedTuple):
-    """What a branch holds within its guarantee."""
-
-    keys: set[str]
-    part: Fraction
-    units: int  # so many were looked at
-
-
 class _Crossing:
     __slots__ = ("_worthless", "counts", "held")
 
@@ -235,14 +201,7 @@ class _Crossing:
         self._worthless = worthless  # pods beyond what is deserved, which all this does not stand on
 
     def stands_without(self, units: Iterable[Unit]) -> bool:
-        return all(key in self._worthless for unit in units for key in _keys(unit))
-
-
-def _keys(unit: Unit) -> list[str]:
-    if unit.is_whole:
-        assert unit.application is not None
-        return [unit.application.claim_key, *(pod.key for pod in unit.pods)]
-    return [pod.key for pod in unit.pods]
+        return all(key in self._worthless for unit in units for key in unit_keys(unit))
 
 
 def levels_rise(before: Paper, after: Paper) -> int:

@@ -13,7 +13,8 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
-from sluice_scheduler.core.passes.move import Move, Session
+from sluice_scheduler.core.passes.move import Move
+from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.cell import Barren
 from sluice_scheduler.core.state.state import State
 
@@ -41,7 +42,7 @@ def reclaim(state: State, budget: Budget) -> bool:
             return False
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
-            claimants.again(leaf)
+            budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
     state.leave_in_vain(0)

@@ -42,20 +42,23 @@ _Standing: TypeAlias = tuple[int, int, tuple[int, str], int, Branch]
 
 class Ranking:
     """The children of each branch by how far they are above what they deserve of a kind, kept while one pass
-    takes back."""
+    takes back. Who holds nothing of what is asked for is not among them, nor who is closed to all."""
 
-    def __init__(self) -> None:
-        self._heaps: dict[Branch, dict[Kind, list[_Standing]]] = {}
+    def __init__(self, is_closed: Callable[[Branch], bool] = lambda _: False) -> None:
+        self._is_closed = is_closed
+        self._heaps: dict[Branch, dict[tuple[Kind, tuple[Dim, ...]], list[_Standing]]] = {}
 
-    def in_order(self, branch: Branch, kind: Kind, paper: Paper) -> Generator[Branch, None, None]:
-        """The furthest above first. An entry may stand too high; it is put right when it comes up."""
-        heaps = self._heaps.setdefault(branch, {})
-        heap = heaps.get(kind)
-        if heap is None:
-            heap = heaps[kind] = [_standing(child, kind, paper) for child in branch.children]
-            heapq.heapify(heap)
+    def in_order(
+        self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], *, paper: Paper, own: Branch | None
+    ) -> Generator[Branch, None, None]:
+        """The furthest above first. `own`: the claimant's leaf, to which what is above it is not closed."""
+        heap = self._heap(branch, kind, dims, paper)
+        mine = next((above for above in own.path if above.parent is branch), None) if own else None
+        if mine is not None and self._is_closed(mine):
+            heapq.heappush(heap, _standing(mine, kind, paper))
         seen: dict[Branch, _Standing] = {}
         try:
+            # An entry may stand too high; it is put right when it comes up.
             while heap:
                 entry = heapq.heappop(heap)
                 child = entry[4]
@@ -69,11 +72,21 @@ class Ranking:
             for entry in seen.values():
                 heapq.heappush(heap, entry)
 
+    def _heap(self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], paper: Paper) -> list[_Standing]:
+        heaps = self._heaps.setdefault(branch, {})
+        heap = heaps.get((kind, dims))
+        if heap is None:
+            holders = (child for child in branch.children if any(dim in child.usage for dim in dims))
+            heap = [_standing(child, kind, paper) for child in holders if not self._is_closed(child)]
+            heapq.heapify(heap)
+            heaps[(kind, dims)] = heap
+        return heap
+
     def lift(self, branches: Iterable[Branch], paper: Paper) -> None:
         """These stand higher now than they are listed."""
         for branch in branches:
             heaps = self._heaps.get(branch.parent, {}) if branch.parent is not None else {}
-            for kind, heap in heaps.items():
+            for (kind, _), heap in heaps.items():
                 heapq.heappush(heap, _standing(branch, kind, paper))
 
 
@@ -97,6 +110,7 @@ class Search:
         short: Callable[[], Iterator[Room]],
         may_take_from: Callable[[Branch], bool],
         may_take: Callable[[Unit], bool],
+        ripe_since_ms: Callable[[Branch], int | None] = lambda _: None,
         avoid: Branch | None = None,
         in_parts: bool = False,
     ) -> None:
@@ -107,6 +121,7 @@ class Search:
         self._short = short  # the rooms that are too small, the one to begin with first
         self._may_take_from = may_take_from
         self._may_take = may_take
+        self._ripe_since_ms = ripe_since_ms  # of a queue's pods those may be taken that were admitted by then
         self._avoid = avoid  # the leaf of the claim itself
         self._in_parts = (
             in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
@@ -135,7 +150,7 @@ class Search:
             return []
         found: list[tuple[int, int, int, Unit]] = []
         for leaf in islice(self._leaves(missing[0][0]), _ENOUGH_MAX):
-            for at, unit in enumerate(islice(in_victims_order(self._state, leaf), _ENOUGH_MAX)):
+            for at, unit in enumerate(islice(self._units_in(leaf), _ENOUGH_MAX)):
                 self._budget.spend(at % 4 == 0)
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
                 if all(part >= need for part, need in parts) and self._is_free(unit):
@@ -166,7 +181,7 @@ class Search:
         found: dict[Branch, None] = {}
         for room in list(self._short()) if len(self._state.forest.leaves) <= _FEW_LEAVES else ():
             found.update(dict.fromkeys(self._leaves(room)))
-        units = [unit for leaf in found for unit in islice(in_victims_order(self._state, leaf), _FEW + 1)]
+        units = [unit for leaf in found for unit in islice(self._units_in(leaf), _FEW + 1)]
         if len(units) > _FEW:
             return []
         return sorted((unit for unit in units if self._is_free(unit)), key=lambda unit: unit.growth)
@@ -223,41 +238,53 @@ class Search:
     def _next_unit(self, room: Room, scope: Branch, most: int) -> Unit | None:
         if scope.is_leaf:
             return None if scope is self._avoid else self._unit_in(room, scope, most)
-        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
-            for at, child in enumerate(islice(children, _BARREN_MAX)):
+        with closing(self._open_children(room, scope)) as children:
+            for child in islice(children, _BARREN_MAX):
                 if self._in_parts and self.taken and self._budget.is_spent:
                     return None
-                if self._is_open(child, room.bound.dims):
-                    unit = self._next_unit(room, child, most)
-                    if unit is not None:
-                        return unit
-                    self._budget.spend()
-                else:
-                    self._budget.spend(at % 4 == 0)
+                unit = self._next_unit(room, child, most)
+                if unit is not None:
+                    return unit
+                self._budget.spend()
         return None
 
     def _leaves(self, room: Room) -> Iterator[Branch]:
         """Queues that may give something, the furthest above what they deserve first."""
         yield from self._leaves_below(room, room.branch)
 
-    def _kind(self, room: Room) -> Kind:
-        return self._state.forest.kind_of(room.bound.dims[0])
-
     def _leaves_below(self, room: Room, scope: Branch) -> Iterator[Branch]:
         if scope.is_leaf:
             if scope is not self._avoid:  # its own limit may be what is too small
                 yield scope
             return
-        with closing(self._ranking.in_order(scope, self._kind(room), self._paper)) as children:
+        with closing(self._open_children(room, scope)) as children:
             first = list(islice(children, _BARREN_MAX))
         for child in first:
-            if self._is_open(child, room.bound.dims):
-                yield from self._leaves_below(room, child)
+            yield from self._leaves_below(room, child)
+
+    def _open_children(self, room: Room, scope: Branch) -> Generator[Branch, None, None]:
+        """Those that may give something, the furthest above what they deserve first. Who may not costs a little, and
+        hides nobody."""
+        dims = room.bound.dims
+        kind = self._state.forest.kind_of(dims[0])
+        ranking = self._ranking.in_order(scope, kind, dims, paper=self._paper, own=self._avoid)
+        with closing(ranking) as children:
+            for at, child in enumerate(children):
+                if self._is_open(child, dims):
+                    yield child
+                elif self._budget.is_overdrawn:
+                    return
+                else:
+                    self._budget.spend(at % 4 == 0)
 
     def _is_open(self, child: Branch, dims: tuple[Dim, ...]) -> bool:
         if child is self._avoid or not self._paper.holds(child, dims):
             return False
         return self._may_take_from(child)
+
+    def _units_in(self, leaf: Branch) -> Iterator[Unit]:
+        """Who goes first first. Those that are too young hide nobody."""
+        return in_victims_order(self._state, leaf, grown_by_ms=self._ripe_since_ms(leaf))
 
     def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
         """The queue's next unit that holds something of the room, and no more than so much."""
@@ -269,7 +296,7 @@ class Search:
                 return unit
         looks = self._looks.get(leaf)
         if looks is None:
-            looks = self._looks[leaf] = in_victims_order(self._state, leaf)
+            looks = self._looks[leaf] = self._units_in(leaf)
         unfit = sum(1 for unit in passed if room.bound.part(unit.cost))
         while len(passed) < _LOOKS_MAX and unfit < _UNFIT_MAX:
             following = next(looks, None)

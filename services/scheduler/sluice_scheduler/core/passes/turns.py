@@ -116,7 +116,7 @@ def covered_that_fits(state: State) -> tuple[Branch, Claim, Spot] | None:
     for leaf in state.forest.leaves.values():
         if not len(leaf.line) or not any(branch.guarantees for branch in leaf.path):
             continue
-        for claim in leaf.line.firsts(_SHAPES_MAX):
+        for claim in islice(state.forest.firsts(leaf), _SHAPES_MAX):
             for spot in claim.shape.spots:
                 if leaf.covering(spot.cost) and _fits(state, leaf, spot, "", beside=uncovered):
                     return leaf, claim, spot
@@ -318,7 +318,7 @@ def _first_that_could_fit(state: State, guarantees: Guarantees, leaf: Branch) ->
     if not len(leaf.line) or not _wants_room(leaf):
         return None
     found: list[tuple[int, Claim, Spot]] = []
-    for claim in leaf.line.firsts(_SHAPES_MAX):
+    for claim in islice(state.forest.firsts(leaf), _SHAPES_MAX):
         spot = next((each for each in _spots(state, claim.shape) if guarantees.let_in(leaf, each)), None)
         if spot is not None:
             turn = turn_of(state, claim)

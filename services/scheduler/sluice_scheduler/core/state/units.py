@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 #: Lowest priority last, then the newest last; and the key of a pod, or of an application's claim.
 Entry: TypeAlias = tuple[int, int, int, str]
+
+
+_by_priority = itemgetter(0)
+_by_admission = itemgetter(1)
 
 
 class Units:
@@ -51,6 +56,25 @@ class Units:
             return True
         self.none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
         return False
+
+    def grown_by(self, time_ms: int) -> Iterator[Entry]:
+        """The growth that was admitted then or earlier, who goes first first. Who came later costs nothing."""
+        for begin, end in self._grown_by(time_ms):
+            for at in reversed(range(begin, end)):
+                yield self.growth[at]
+
+    def first_grown_after(self, time_ms: int) -> int | None:
+        """When the first growth was admitted that came later."""
+        later = [self.growth[end] for _, end in self._grown_by(time_ms) if end < len(self.growth)]
+        return min((entry[1] for entry in later if entry[1] > time_ms), default=None)
+
+    def _grown_by(self, time_ms: int) -> Iterator[tuple[int, int]]:
+        """Of each priority from where to where such growth stands, the lowest first."""
+        begin = len(self.growth)
+        while begin:
+            priority, until = self.growth[begin - 1][0], begin
+            begin = bisect_left(self.growth, priority, hi=until, key=_by_priority)
+            yield begin, bisect_left(self.growth, time_ms + 1, begin, until, key=_by_admission)
 
     def add(self, entry: Entry, *, growth: bool) -> None:
         self.none_before_ms = min(self.none_before_ms, entry[1])
@@ -113,18 +137,30 @@ class Unit:
         )
 
 
+def unit_keys(unit: Unit) -> list[str]:
+    """Its pods', and of a gang the claim's."""
+    keys = [pod.key for pod in unit.pods]
+    if unit.is_whole:
+        assert unit.application is not None
+        keys.append(unit.application.claim_key)
+    return keys
+
+
 def entry_of(pod: Pod, priority: int, key: str = "") -> Entry:
     return (-priority, pod.admitted_ms, pod.seq, key or pod.key)
 
 
-def in_victims_order(state: State, leaf: Branch, *, pausing: bool = False) -> Iterator[Unit]:
+def in_victims_order(
+    state: State, leaf: Branch, *, pausing: bool = False, grown_by_ms: int | None = None
+) -> Iterator[Unit]:
     """A queue's units, who goes first first. `pausing`: also those that can't be evicted just now, or are set
-    aside."""
+    aside. `grown_by_ms`: without growth that was admitted later."""
     units = state.units.get(leaf.name)
     if units is None:
         return
+    growth = reversed(units.growth) if grown_by_ms is None else units.grown_by(grown_by_ms)
     seen: set[str] = set()  # pods of replicas that had their turn
-    for unit, key in _made(state, leaf, units, pausing=pausing):
+    for unit, key in _made(state, leaf, units, growth, pausing=pausing):
         if len(unit.pods) > 1 and unit.growth:
             if key in seen:
                 continue
@@ -138,10 +174,12 @@ def in_order_of_protection(state: State, leaf: Branch) -> list[Unit]:
     return list(in_victims_order(state, leaf, pausing=True))[::-1]
 
 
-def _made(state: State, leaf: Branch, units: Units, *, pausing: bool) -> Iterator[tuple[Unit, str]]:
+def _made(
+    state: State, leaf: Branch, units: Units, growth: Iterable[Entry], *, pausing: bool
+) -> Iterator[tuple[Unit, str]]:
     live: dict[str, bool] = {}
     any_aside = bool(len(state.asides))
-    for *_, key in chain(reversed(units.growth), reversed(units.gangs)):
+    for *_, key in chain(growth, reversed(units.gangs)):
         if any_aside and _is_left_out(state, key, pausing=pausing):
             continue
         unit = units.alone.get(key)
