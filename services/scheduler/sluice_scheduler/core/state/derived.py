@@ -56,6 +56,8 @@ class Derived(CellTables):
         self.residents = Residents()
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
+        #: Applications that were settled since what they do not reserve any more was given back.
+        self.settled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that start without a claim.
         self.may_open: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
