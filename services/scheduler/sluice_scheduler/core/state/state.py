@@ -269,6 +269,7 @@ class State(Derived):
         place = workload.place
         self.forest.leave(workload.key)
         self.pauses.pop(workload.key, None)
+        self.resting.pop(workload.key, None)
         if self.workload_by_title.get(place) is workload:  # and no later one of the same name
             del self.workload_by_title[place]
         app = self.applications.get(place)
