@@ -8,6 +8,7 @@ from typing import Any
 import one_cell
 import pytest
 from applications_of_one_cell import Applications, pod_set
+from fakes.twins import TwinCell
 from one_cell import OneCell
 from sluice.applications import WITHOUT_OPERATOR
 from sluice.decisions import Admit, AdmitWorkload, CreatePod, Decision, Evict
@@ -24,7 +25,6 @@ from sluice.events import (
 from sluice_scheduler.core import State
 from sluice_scheduler.core.fairness.claims import Dim
 from sluice_scheduler.simulator.cell import outcome
-from twin_cells import TwinCell
 
 
 @pytest.fixture(autouse=True)
@@ -266,3 +266,28 @@ def test_an_application_that_its_last_pod_leaves_is_gone() -> None:
     cell.pass_seconds(2)
     assert len(cell.state.workloads) == 0
     assert application_of(cell, "driver") == ""
+
+
+def test_an_application_whose_gates_alone_hold_it_back_runs_once_a_pod_of_it_does() -> None:
+    """The policies were not there yet when the pod was made, or were got round."""
+    cell = Applications(cpu=1000)
+    cell.application("dask", pod_set("worker", 2, 2), kind="DaskCluster", suspendable=False)
+    cell.pods("w0", of="dask", pod_set="worker", gated=False)
+    [account] = cell.state.workloads
+    assert account.admitted
+    cell.tick()
+
+
+def test_what_nobody_can_use_is_given_back_with_the_pass_that_granted_it() -> None:
+    """A pod came larger than it was said to be: when one comes that is not, it stands in line as growth does."""
+    cell = Applications("team", "other", cpu=2000)
+    cell.pods("busy", tenant="other", requests={"cpu": 2000})
+    cell.application("ray", pod_set("worker", 2, 1))
+    cell.pods("large", of="ray", pod_set="worker", requests={"cpu": 99_000})
+    cell.carry_out_nothing = True
+    cell.delete_pods("busy")
+    cell.delete_pods("large")
+    [account] = cell.state.workloads
+    assert (account.admitted, account.granted) == (True, {"worker": 0})
+    cell.pods("small", of="ray", pod_set="worker")
+    assert [each.reason for each in cell.decisions if isinstance(each, Admit)] == ["Fits", "Fits"]

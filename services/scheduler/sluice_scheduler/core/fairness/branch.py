@@ -77,7 +77,6 @@ class Branch:
         self.leaving: dict[Dim, int] = {}
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
-        self.past_share = 0  # of decayed usage, for policies that look back
         self.held_back: dict[
             object, list[HeldBack]
         ] = {}  # of a leaf: by shape, where a limit on its path keeps it out
@@ -101,6 +100,7 @@ class Branch:
         self.weight = queue.facts.weight if queue and not self.is_implicit else 1
         self.order = (queue.facts.created_ms, queue.name) if queue else (0, "")
         self.policy = policy
+        self.past_share = 0  # of decayed usage, once a pass remembers; an inner queue's own pods have none
         self.line.strict = queue is not None and queue.facts.ordering == "strictFifo"
         self.rooms: list[Room] = []
         self.rooms_of: dict[Dim, list[Room]] = {}

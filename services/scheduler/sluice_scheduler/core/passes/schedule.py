@@ -49,9 +49,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     budget = Budget()
     takes_back = ticks or state.cell.unfinished == RECLAIM
     state.leave_unfinished("")
-    state.settle_applications()
-    for key in sorted(state.may_open):
-        give_back(state, state.may_open[key])
+    _settle(state)
     compare_with_objects(state)
     state.forest.settle()
     start_free(state, budget)
@@ -66,7 +64,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     open_reserved(state, budget)
     if not (serve(state, budget) and done):
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
-        state.settle_applications()
+        _settle(state)
         return
     if takes_back:
         serve_covered(state, budget)
@@ -80,7 +78,16 @@ def schedule(state: State, *, ticks: bool) -> None:
         take_turns(state)
         if not back_fill(state, budget, partial(_let_in, state, budget=budget)):
             state.leave_unfinished(RECLAIM)
-    state.settle_applications()  # another worker that takes over begins with settled ones
+    _settle(state)  # another worker that takes over begins with settled ones
+
+
+def _settle(state: State) -> None:
+    """What is not reserved any more is given back at once: not if a later pass happens to come by, when it may be
+    wanted again."""
+    state.settle_applications()
+    settled, state.settled = state.settled, {}
+    for key in sorted(settled):
+        give_back(state, settled[key])
 
 
 def waits_for_time(state: State) -> bool:

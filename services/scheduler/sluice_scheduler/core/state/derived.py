@@ -54,8 +54,18 @@ class Derived(CellTables):
         self.units: dict[str, Units] = {}  # a queue → what its pods can be taken back as
         self.endings = Endings()
         self.residents = Residents()
+        self._forget_applications()
+        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
+        self.pauses: dict[str, int] = {}  # the same of workloads
+        #: When a search for victims last found none: it is not repeated before something relevant has changed.
+        self.barren: Barren | None = None
+        self.pass_due = self.report_due = self.past_due = True
+
+    def _forget_applications(self) -> None:
         self.applications: dict[tuple[str, str, str], Application] = {}
         self.unsettled: dict[tuple[str, str, str], Application] = {}
+        #: Applications that were settled since what they do not reserve any more was given back.
+        self.settled: dict[tuple[str, str, str], Application] = {}
         #: Applications that may have pods to open against a reservation, and those that start without a claim.
         self.may_open: dict[tuple[str, str, str], Application] = {}
         self.free: dict[tuple[str, str, str], Application] = {}
@@ -63,8 +73,3 @@ class Derived(CellTables):
         #: Applications whose reservation may have changed, and when those are given up that nobody comes for.
         self.unmeasured: dict[tuple[str, str, str], Application] = {}
         self.starting: dict[tuple[str, str, str], int] = {}
-        self.retries: dict[str, int] = {}  # a pod's key → not offered, and not evicted, again before
-        self.pauses: dict[str, int] = {}  # the same of workloads
-        #: When a search for victims last found none: it is not repeated before something relevant has changed.
-        self.barren: Barren | None = None
-        self.pass_due = self.report_due = self.past_due = True

@@ -286,6 +286,7 @@ class State(Derived):
         place = workload.place
         self.forest.leave(workload.key)
         self.pauses.pop(workload.key, None)
+        self.resting.pop(workload.key, None)
         if self.workload_by_title.get(place) is workload:  # and no later one of the same name
             del self.workload_by_title[place]
         app = self.applications.get(place)
@@ -311,11 +312,12 @@ class State(Derived):
         if app.is_gone and key not in self.unsettled:
             del self.applications[key]
             return
-        self.may_open[key] = app
+        self.may_open[key] = self.settled[key] = app
         if app.admitted and app.gang is not None:
             self.gangs[key] = None
         if app.workload is not None:
             self.status_due[app.workload.key] = None
+            self.uncompared[app.workload.key] = None  # its pods may show that it runs
             self.unmeasured[key] = app
             if app.workload.facts.job is not None:
                 self.jobs[key] = app
