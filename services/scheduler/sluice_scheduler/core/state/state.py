@@ -19,23 +19,15 @@ from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.derived import Derived
-from sluice_scheduler.core.state.members import (
-    application_by_claim,
-    is_out,
-    stands_in_no_line,
-)
+from sluice_scheduler.core.state.members import application_by_claim, is_out, stands_in_no_line
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise, enter_promise
 from sluice_scheduler.core.state.rules import find_places, grow_tree
-from sluice_scheduler.core.state.turns import keep_rooms
+from sluice_scheduler.core.state.turns import restore_rooms
 from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.state.validate import validate
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import (
-    Deserved,
-    Entity,
-    Namespace,
-)
+from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 11
@@ -355,8 +347,7 @@ class State(Derived):
             self._enter(pod)
         self.settle_applications()
         self.recall_deserved()
-        self.forest.settle()
-        keep_rooms(self)
+        restore_rooms(self)
 
     def change_queues(self) -> None:
         """Queues were edited: the branches take their new shape, and keep what they hold."""
@@ -372,8 +363,7 @@ class State(Derived):
         self._forget_queues()
         self.forest.grow(tree, self.policies)
         self.recall_deserved()
-        self.forest.settle()
-        keep_rooms(self)
+        restore_rooms(self)
         for app in self.applications.values():
             if app.waits_for_queue:
                 self.unsettled[app.key] = app

@@ -25,5 +25,11 @@ def keep_rooms(state: State) -> None:
         state.forest.keep_for(claim.key, claim.line, turn_cost(turn), turn.within)
 
 
+def restore_rooms(state: State) -> None:
+    """The same, after branches have taken a new shape."""
+    state.forest.settle()
+    keep_rooms(state)
+
+
 def turn_cost(turn: Turn) -> Cost:
     return tuple(((cluster, pool, resource), amount) for cluster, pool, resource, amount in turn.cost)
