@@ -7,7 +7,8 @@ capacities as its limits.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
@@ -45,6 +46,7 @@ class Branch:
         "held_back",
         "is_implicit",
         "is_leaf",
+        "least",
         "leaving",
         "limit",
         "line",
@@ -88,6 +90,7 @@ class Branch:
         self.head: Claim | None = None  # who is tried when it is this branch's turn
         self.turn: Turn | None = None  # the one that counts, of all that stand in the parent's heap
         self.turns: list[Turn] = []
+        self.least: Claim | None = None  # of what may be next, that which ranks lowest
 
     def stand(self, queue: QueueNode | None, parent: Branch | None, *, policy: Policy) -> None:
         """Take a place in the tree, with what its queue says of itself."""
@@ -172,10 +175,16 @@ class Branch:
         assert self.parent is not None
         assert self.head is not None
         policy = self.parent.policy
-        at = at if policy.reclaims or at == COVERED else BEYOND
-        if getattr(policy, "by_line", False) or not self.is_leaf or self.line.is_uniform:
-            return at, policy.rank(self, self.head)
-        return at, min(policy.rank(self, claim) for claim in self.line.ready())
+        self.least = self.head
+        if not getattr(policy, "by_line", False):
+            self.least = min(self._may_be_next(), key=partial(policy.rank, self))
+        return at if policy.reclaims or at == COVERED else BEYOND, policy.rank(self, self.least)
+
+    def _may_be_next(self) -> Iterable[Claim]:
+        """Claims of which one ranks lowest, whichever fits."""
+        if self.is_leaf:
+            return (self.head,) if self.line.is_uniform and self.head is not None else self.line.ready()
+        return [each.least for each in self.children if each.turn is not None and each.least is not None]
 
     @property
     def may_cover(self) -> bool:

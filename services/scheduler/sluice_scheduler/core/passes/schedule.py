@@ -56,12 +56,12 @@ def schedule(state: State, *, ticks: bool) -> None:
     if ticks:
         work_out_deserved(state)
     remember(state)
-    forget_turns(state)
     done = shed(state, budget)
     keep_promises(state, budget)
     clean_up(state)
     run_jobs(state)
     open_reserved(state, budget)
+    forget_turns(state)  # behind what takes claims out of their lines
     if not (serve(state, budget) and done):
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         _settle(state)
