@@ -56,6 +56,7 @@ class Churn:
         self._operators = operators
         self._rng = rng
         self._clusters: list[tuple[Operator, str, str]] = []  # SparkApplications and RayClusters: kind, name
+        self._ended: list[tuple[Operator, str, str]] = []  # but who was suspended just then begins anew
         self._drivers: list[tuple[str, str]] = []  # Spark: namespace and name
         self._executors = 0
         self._objects: list[tuple[str, str]] = []  # collection, name
@@ -70,8 +71,8 @@ class Churn:
                 time.sleep(PACE_S)
         while self._drivers:
             self._end_driver(self._drivers.pop())
-        while self._clusters:
-            self._delete(*self._path_of(self._clusters.pop()))
+        for cluster in (*self._clusters, *self._ended):
+            self._delete(*self._path_of(cluster))
 
     def _create_one(self, number: int) -> None:
         namespace = self._rng.choice(TENANTS)
@@ -177,6 +178,7 @@ class Churn:
         phase = self._rng.choice(("Succeeded", "Failed", "deleted"))
         if phase != "deleted" and _runs(self._try(lambda: self._api.get(path), 404)):
             self._try(lambda: self._api.merge(f"{path}/status", {"status": {"phase": phase}}), 404)
+            self._ended.append(cluster)
         else:
             self._delete(*self._path_of(cluster))
 
