@@ -76,6 +76,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         keep_promises(state, budget)
         serve(state, budget)
         take_turns(state)
+        serve(state, budget)  # what was kept in vain, and is given up
         if not back_fill(state, budget, partial(_let_in, state, budget=budget)):
             state.leave_unfinished(RECLAIM)
     _settle(state)  # another worker that takes over begins with settled ones
