@@ -64,7 +64,7 @@ test: setup ## Run every test, on a real Kafka, Redis and API server
 	@$(BIN)/pytest tests
 
 .PHONY: test-unit
-test-unit: setup ## Run what needs no server: seconds
+test-unit: setup ## Run what needs no server: a minute or two
 	@$(BIN)/pytest tests -m "not integration and not e2e and not slow" --hypothesis-profile quick
 
 .PHONY: lint

@@ -80,7 +80,7 @@ class _Level:
             child.name: [_Stream(want, speed, floor) for want, speed, floor in _asked(child, whole)]
             for child in tenant.children
         }
-        _start_with_floors(self._streams, given)
+        _start_with_floors([(self._streams[child.name], child) for child in tenant.children], given)
         self._children = tenant.children
         self._left = {kind: given.get(kind, 0.0) for kind in whole}
         for child in tenant.children:
@@ -142,21 +142,25 @@ def _goes_on(stream: _Stream, left: Amounts, whole: Amounts) -> bool:
     return True
 
 
-def _start_with_floors(streams: dict[str, list[_Stream]], given: Amounts) -> None:
-    """Where more is guaranteed than there is, every guarantee of it shrinks alike."""
-    floors: Amounts = {}
-    for each in streams.values():
-        for stream in each:
+def _start_with_floors(floors: list[tuple[list[_Stream], Tenant]], given: Amounts) -> None:
+    """Where more is guaranteed than there is, every guarantee that names it shrinks alike. What guarantees of something
+    else bring along has what is left by these."""
+    named: Amounts = {}
+    beside: Amounts = {}
+    for streams, tenant in floors:
+        for stream in streams:
             for kind, amount in stream.kinds().items():
-                floors[kind] = floors.get(kind, 0.0) + amount * stream.done
-    for each in streams.values():
-        for stream in each:
-            parts = [
-                given.get(kind, 0.0) / floors[kind]
-                for kind in stream.kinds()
-                if floors[kind] > given.get(kind, 0.0)
-            ]
-            stream.done *= min(parts, default=1.0)
+                _add(named if kind in tenant.floor else beside, {kind: amount}, stream.done)
+    for streams, tenant in floors:
+        for stream in streams:
+            parts = [1.0]
+            for kind in stream.kinds():
+                there = given.get(kind, 0.0)
+                if kind in tenant.floor:
+                    parts.append(there / named[kind] if named[kind] > 0 else 1.0)
+                elif beside[kind] > 0:
+                    parts.append(max(0.0, there - named.get(kind, 0.0)) / beside[kind])
+            stream.done *= min(parts)
             stream.use = {kind: amount * stream.done for kind, amount in stream.kinds().items()}
 
 

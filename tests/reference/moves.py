@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from reference.potential import Holding, Potential
+from reference.potential import Guaranteed, Holding, Potential, is_more
 from reference.reference import Amounts, Claim, Node, Reference
 
 #: Admitted last of all, so protected least.
@@ -128,7 +127,7 @@ class Moves:
             return False
         if not any(self._spares_deserved(leaf, claim, cost, list(each)) for each in permutations(victims)):
             return False
-        if after.guaranteed > before.guaranteed:
+        if is_more(after.guaranteed, before.guaranteed):
             return True
         if self._is_in_guarantee(lost, before.guaranteed):
             return False
@@ -141,8 +140,8 @@ class Moves:
         names = {id(node): name for name, node in self._reference.leaves.items()}
         return Holding(names[id(leaf)], cost, pods, (_NEWEST + number,), self._now_ms, _NEWEST + number)
 
-    def _is_in_guarantee(self, lost: list[Holding], guaranteed: Fraction) -> bool:
-        return self._potential.value(lost).guaranteed < guaranteed
+    def _is_in_guarantee(self, lost: list[Holding], guaranteed: Guaranteed) -> bool:
+        return self._potential.value(lost).guaranteed != guaranteed
 
     def _spares_deserved(self, leaf: Node, claim: Claim, cost: Amounts, victims: list[Victim]) -> bool:
         """Whether each unit, in this order, is taken from branches that have more than they deserve of something in it

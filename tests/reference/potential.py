@@ -17,6 +17,21 @@ _TOLERANCE = Fraction(64, 1 << 30)
 
 Kinds = dict[tuple[str, str], int]
 
+#: By the level of the node, the node, and the supplies and the resource that its guarantee names.
+Guaranteed = dict[tuple[int, int, tuple[tuple[str, str], ...]], int]
+
+
+def is_more(one: Guaranteed, other: Guaranteed) -> bool:
+    """Level by level, of something more at the uppermost where any node holds another amount, and of nothing less at
+    any."""
+    changes = {key: one.get(key, 0) - other.get(key, 0) for key in {*one, *other}}
+    levels = {level for (level, _, _), change in changes.items() if change}
+    sums: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
+    for (level, _, kinds), change in changes.items():
+        sums[level, kinds] = sums.get((level, kinds), 0) + change
+    rises = any(change > 0 for (level, _), change in sums.items() if level == min(levels, default=0))
+    return rises and all(change >= 0 for change in sums.values())
+
 
 @dataclass(eq=False)
 class Holding:
@@ -32,15 +47,16 @@ class Holding:
 
 @dataclass
 class Value:
-    guaranteed: Fraction
+    guaranteed: Guaranteed
     deserved: Fraction
     levels: list[list[Fraction]]
     pods: int
 
     def rises_to(self, after: Value) -> bool:
-        for before, later in ((self.guaranteed, after.guaranteed), (self.deserved, after.deserved)):
-            if abs(later - before) > _TOLERANCE:
-                return later > before
+        if self.guaranteed != after.guaranteed:
+            return is_more(after.guaranteed, self.guaranteed)
+        if abs(after.deserved - self.deserved) > _TOLERANCE:
+            return after.deserved > self.deserved
         if self.levels != after.levels:
             return after.levels > self.levels
         return after.pods > self.pods
@@ -58,7 +74,7 @@ class Potential:
         for node in nodes:
             levels.setdefault(len(node.path), []).append(self._share(node, held))
         return Value(
-            guaranteed=sum((self._guaranteed(node, held) for node in nodes), Fraction(0)),
+            guaranteed=self._guaranteed_in(nodes, held),
             deserved=sum((self._deserved(node, held) for node in nodes if not node.children), Fraction(0)),
             levels=[sorted(levels[depth]) for depth in sorted(levels)],
             pods=sum(each.pods for each in held),
@@ -108,22 +124,27 @@ class Potential:
         whole = self._reference.whole.get(kind, 0)
         return Fraction(amount, whole) if whole else Fraction(amount > 0)
 
-    def _guaranteed(self, node: Node, held: list[Holding]) -> Fraction:
-        """A unit counts by its parts of what the guarantee names, if it fits into what is left of that."""
+    def _guaranteed_in(self, nodes: Iterable[Node], held: list[Holding]) -> Guaranteed:
+        return {
+            (len(node.path), number, kinds): amount
+            for number, node in enumerate(nodes)
+            for kinds, amount in self._guaranteed(node, held).items()
+        }
+
+    def _guaranteed(self, node: Node, held: list[Holding]) -> dict[tuple[tuple[str, str], ...], int]:
+        """A unit counts with what the guarantee names of it, if it fits into what is left of that."""
         reference = self._reference
         bounds = reference.bounds(node, "guaranteed") if node.facts is not None else []
         left = [amount for _, amount in bounds]
-        total = Fraction(0)
+        total: dict[tuple[tuple[str, str], ...], int] = {}
         for each in sorted(self._in(node, held), key=lambda each: (each.admitted_ms, each.seq)):
             parts = [sum(each.amounts.get(key, 0) for key in keys) for keys, _ in bounds]
             if any(parts) and all(part <= rest for part, rest in zip(parts, left, strict=True)):
                 left = [rest - part for part, rest in zip(parts, left, strict=True)]
-                wholes = [sum(reference.capacity.get(key, 0) for key in keys) for keys, _ in bounds]
-                total += sum(
-                    Fraction(part, whole) if whole else Fraction(1)
-                    for part, whole in zip(parts, wholes, strict=True)
-                    if part
-                )
+                for part, (keys, _) in zip(parts, bounds, strict=True):
+                    kinds = tuple(sorted({(reference.supplies[pool], resource) for pool, resource in keys}))
+                    if part:
+                        total[kinds] = total.get(kinds, 0) + part
         return total
 
     def _deserved(self, leaf: Node, held: list[Holding]) -> Fraction:

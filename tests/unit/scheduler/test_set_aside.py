@@ -9,6 +9,7 @@ import pytest
 from applications_of_one_cell import Applications, pod_set
 from fakes.faults import GuardedCell
 from one_cell import OneCell
+from sluice.applications import BY_HAND
 from sluice.decisions import Admit, Evict, Notice, ReportWorkload, Resync
 from sluice.events import SetAsideEvent
 from sluice_scheduler.core.applications import evict
@@ -185,3 +186,15 @@ def raise_about(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, about: 
         return function(state, value, *more)
 
     monkeypatch.setattr(module, name, raising)
+
+
+def test_a_workload_that_is_written_for_a_group_that_is_set_aside_says_so() -> None:
+    cell = Applications(cpu=1000)
+    cell.pods("x", workload="group", group_size=2)
+    set_aside(cell, "group/sim/team/group")
+    cell.application("group", pod_set("main", 1, 1), kind=BY_HAND)
+    assert "odd" in condition_of(cell, "workload/sim/workload-group")
+    for key in ("workload/sim/workload-group", "pod/sim/pod-x"):
+        assert why(cell.state, key).reason == "SetAside"
+    cell.configure(core_version=cell.state.config.core_version + 1)
+    assert not condition_of(cell, "workload/sim/workload-group")

@@ -11,7 +11,7 @@ from applications_of_one_cell import Applications, pod_set
 from fakes.twins import TwinCell
 from one_cell import OneCell
 from sluice.applications import WITHOUT_OPERATOR
-from sluice.decisions import Admit, AdmitWorkload, CreatePod, Decision, Evict
+from sluice.decisions import Admit, AdmitWorkload, CreatePod, Decision, Delete, Evict
 from sluice.events import (
     Gang,
     JobFacts,
@@ -291,3 +291,27 @@ def test_what_nobody_can_use_is_given_back_with_the_pass_that_granted_it() -> No
     assert (account.admitted, account.granted) == (True, {"worker": 0})
     cell.pods("small", of="ray", pod_set="worker")
     assert [each.reason for each in cell.decisions if isinstance(each, Admit)] == ["Fits", "Fits"]
+
+
+@pytest.mark.parametrize("is_told_late", [False, True])
+def test_who_is_left_behind_by_a_driver_of_no_application_is_deleted(is_told_late: bool) -> None:
+    cell = Applications()
+    cell.application("spark", pod_set("executor", 3, 0), kind="SparkApplication")
+    if not is_told_late:
+        cell.pods("driver", gated=False, phase="Running")
+    executor = {"owner": "pod-driver", "workload": "SparkApplication/spark", "pod_set": "executor"}
+    cell.pods("executor", requests={"cpu": 20_000}, **executor)
+    cell.pass_seconds(2)
+    cell.pods("driver", gated=False, phase="Succeeded")
+    cell.pass_seconds(2)
+    assert [each.name for each in cell.decisions if isinstance(each, Delete)] == ["executor"]
+
+
+def test_a_driver_in_another_namespace_leaves_nobody_behind() -> None:
+    cell = Applications("team", "other")
+    cell.application("spark", pod_set("executor", 3, 0), kind="SparkApplication")
+    executor = {"owner": "pod-driver", "workload": "SparkApplication/spark", "pod_set": "executor"}
+    cell.pods("executor", requests={"cpu": 20_000}, **executor)
+    cell.pods("driver", tenant="other", gated=False, phase="Succeeded")
+    cell.pass_seconds(2)
+    assert not [each for each in cell.decisions if isinstance(each, Delete)]

@@ -116,7 +116,7 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
             return
         workload.succeeded = {**workload.succeeded, name: workload.succeeded.get(name, 0) + 1}
     elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
-        if not after.facts.deleting:
+        if workload.admitted and not after.facts.deleting:
             workload.kept = {**workload.kept, name: workload.kept.get(name, 0) + 1}
     elif _in_client_mode(workload) and not after.evicting and not after.facts.deleting:
         workload.failed_ms = state.cell.time_ms
@@ -315,7 +315,7 @@ def clean_up(state: State) -> None:
 
 def _is_orphaned(state: State, workload: Workload, pod: Pod) -> bool:
     driver = state.pods.get(f"{Pod.kind}/{pod.cluster}/{pod.facts.owner}")
-    if driver is not None and driver.facts.finished:
+    if driver is not None and driver.namespace == pod.namespace and driver.facts.finished:
         return True
     return workload.facts.finished
 

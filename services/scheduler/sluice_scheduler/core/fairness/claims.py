@@ -7,8 +7,7 @@ queue is kept once, on the shape. A *spot* is one way to place a shape: a pool f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sluice.values import Resources
 
@@ -34,9 +33,6 @@ Group: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 #: The same, and whether its parts go to pools of their own.
 Demand: TypeAlias = tuple[Group, bool]
-
-#: So many ways to spread a gang over pools are tried at most.
-_SPREADS_MAX: Final = 200
 
 
 class Part(NamedTuple):
@@ -141,24 +137,6 @@ class Shape:
     @property
     def demand(self) -> Demand:
         return self.group, bool(self.scattered)
-
-    def spreads(self) -> Iterable[tuple[str, ...]]:
-        """Ways to give each part a pool of its own, those with the fewest choices first to choose."""
-        order = sorted(range(len(self.parts)), key=lambda at: (len(self.scattered[at]), at))
-        tried, chosen = 0, [0] * len(order)
-        while tried < _SPREADS_MAX:
-            tried += 1
-            pools = [""] * len(order)
-            for at, choice in zip(order, chosen, strict=True):
-                pools[at] = self.scattered[at][choice]
-            yield tuple(pools)
-            for level in reversed(range(len(order))):
-                chosen[level] += 1
-                if chosen[level] < len(self.scattered[order[level]]):
-                    break
-                chosen[level] = 0
-            else:
-                return
 
 
 class Claim:

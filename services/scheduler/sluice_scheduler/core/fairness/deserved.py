@@ -161,7 +161,7 @@ class Deserving:
         if branch.is_leaf or (same and branch not in self._stale and not self._all_stale):
             return
         siblings = [self._sibling(child) for child in branch.children]
-        _fit_floors(siblings, given)
+        _fit_floors([(s, child.floor) for child, s in zip(branch.children, siblings, strict=True)], given)
         fill(siblings, given, self._capacity)
         for child, sibling in zip(branch.children, siblings, strict=True):
             deserved = {
@@ -184,23 +184,27 @@ class Deserving:
         return Sibling(child.weight, flows)
 
 
-def _fit_floors(siblings: list[Sibling], given: Amounts) -> None:
-    """If more of a kind is guaranteed than there is, every guarantee of it shrinks by the same factor."""
-    floors: Amounts = {}
-    for sibling in siblings:
-        add_times(floors, sibling.use)
-    part = {
-        kind: given.get(kind, 0.0) / amount
-        for kind, amount in floors.items()
-        if amount > given.get(kind, 0.0)
+def _fit_floors(floors: list[tuple[Sibling, Mapping[Kind, int]]], given: Amounts) -> None:
+    """If more of a kind is guaranteed than there is, every guarantee that names it shrinks by the same factor; what
+    other guarantees bring along of it has what these leave. `floors`: siblings, and what their guarantees name."""
+    named: Amounts = {}
+    beside: Amounts = {}
+    for sibling, names in floors:
+        for kind, amount in sibling.use.items():
+            add_times(named if kind in names else beside, {kind: amount})
+    of_named = {kind: min(1.0, given.get(kind, 0.0) / amount) for kind, amount in named.items() if amount}
+    of_beside = {
+        kind: min(1.0, max(0.0, given.get(kind, 0.0) - named.get(kind, 0.0)) / amount)
+        for kind, amount in beside.items()
+        if amount
     }
-    if not part:
+    if all(part == 1.0 for part in (*of_named.values(), *of_beside.values())):
         return
-    for sibling in siblings:
-        for flow in sibling.flows:
-            flow.done *= min((part[kind] for kind in flow.total if kind in part), default=1.0)
+    for sibling, names in floors:
         sibling.use = {}
         for flow in sibling.flows:
+            parts = ((of_named if kind in names else of_beside).get(kind, 1.0) for kind in flow.total)
+            flow.done *= min(parts, default=1.0)
             add_times(sibling.use, flow.total, flow.done)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 
 from sluice_scheduler.core.fairness.branch import Branch, HeldBack
 from sluice_scheduler.core.fairness.claims import Claim, Demand, Part, Shape, Spot, cost_of
-from sluice_scheduler.core.fairness.rooms import Room, Watcher
+from sluice_scheduler.core.fairness.rooms import Room, Watcher, least_needs
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.spreads import Needs, Spread
 
@@ -84,7 +84,7 @@ class Fits(Shapes):
         pools = spread.find()
         if pools is not None:
             return self.spot(shape, pools)
-        self._hold_back(leaf, shape, list(spread.short.items()))
+        self._hold_back(leaf, shape, spread.short)
         return None
 
     def _needs_in(self, leaf: Branch, part: Part, pool: str) -> Needs:
@@ -94,34 +94,45 @@ class Fits(Shapes):
         """The first claims of a line, by place: one of each shape that asks for this or that and could fit if nobody
         held anything. In a strict line it is the first of all, whatever it is."""
         if not leaf.line.strict:
-            return leaf.line.hopeful(asks, partial(self._could_fit, leaf))
+            return leaf.line.hopeful(asks, partial(self._lacks, leaf))
         first = leaf.line.first()
         return iter(() if first is None else (first,))
 
-    def _could_fit(self, leaf: Branch, shape: Shape) -> bool:
+    def _lacks(self, leaf: Branch, shape: Shape) -> Mapping[Room, int] | None:
+        """Rooms of which one would have to be so large before a shape could ever fit; None if it could."""
         if shape.scattered:
-            needs_in = partial(self._needs_in, leaf)
-            return Spread(shape, needs_in, left_in=attrgetter("bound.amount")).find() is not None
+            spread = Spread(shape, partial(self._needs_in, leaf), left_in=attrgetter("bound.amount"))
+            return spread.short if spread.find() is None else None
+        short: list[tuple[Room, int]] = []
         for spot in shape.spots:
-            rooms = self.rooms_for(leaf, spot.cost) if leaf.bounded else spot.needs
-            if all(need <= room.bound.amount for room, need in rooms):
-                return True
-        return False
+            needs = self.rooms_for(leaf, spot.cost)
+            lack = next(((room, need) for room, need in needs if need > room.bound.amount), None)
+            if lack is None:
+                return None
+            short.append(lack)
+        return least_needs(short)
+
+    def place_within(self, leaf: Branch, shape: Shape, left_in: Callable[[Room], int]) -> Spot | None:
+        """The first place where a shape fits, if so much counts as left in each room."""
+        if shape.scattered:
+            pools = Spread(shape, partial(self._needs_in, leaf), left_in=left_in).find()
+            return None if pools is None else self.spot(shape, pools)
+        return next((spot for spot in shape.spots if self.has_room(leaf, spot.cost, left_in)), None)
 
     def _park(self, leaf: Branch, shape: Shape) -> None:
         """For each spot that only a limit closes, watch one room: each of them may be the first to grow."""
         awake = [spot for spot in shape.spots if not spot.asleep]
         limits = [limit for spot in awake if (limit := self._first_limit(leaf, spot.cost)) is not None]
-        self._hold_back(leaf, shape, limits)
+        self._hold_back(leaf, shape, least_needs(limits))
 
-    def _hold_back(self, leaf: Branch, shape: Shape, short: Needs) -> None:
+    def _hold_back(self, leaf: Branch, shape: Shape, short: Mapping[Room, int]) -> None:
         """Do not try a shape again for a leaf before one of these rooms has grown, or one that a spot watches."""
         leaf.line.park(shape)
         shape.sleepers[leaf] = None
         if short:
             known = leaf.held_back.setdefault(shape, [])
-            known += [HeldBack(leaf, shape) for _ in short[len(known) :]]
-            for watcher, (room, need) in zip(known, short, strict=False):
+            known += [HeldBack(leaf, shape) for _ in range(len(known), len(short))]
+            for watcher, (room, need) in zip(known, short.items(), strict=False):
                 room.watch(watcher, need)
 
     def _wake(self, watcher: Watcher) -> None:

@@ -352,6 +352,8 @@ class Forest(Fits):
         for claim, (queue, cost, within) in kept.items():
             self.keep_for(claim, queue, cost, within)
         if new_dims:
+            for leaf in self.leaves.values():
+                leaf.line.hope_anew()
             for shape in list(self.shapes.values()):
                 self._place_anew(shape)
         elif len(set(self._places.supplies.values())) > 1:
@@ -361,23 +363,30 @@ class Forest(Fits):
         self.deserving = Deserving(self.root, self.whole)
 
     def _bound_anew(self) -> None:
-        """Queues' bounds are others now, and so are the rooms that somebody watches. Nobody is to shed for a limit
-        that is no more."""
+        """Queues' bounds may be others now. Who watches a room that is still there is woken if that has grown; whom
+        other rooms are above than before looks again. Nobody is to shed for a limit that is no more."""
         self._overfull = {room: None for room in self._overfull if room.branch is self.root}
         dims_of: dict[Kind, set[Dim]] = {}
         for dim in self.capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)
         own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
-        for branch in (*own, *reversed(self.inner)):  # children before those that pass their guarantees on
-            self._set_bounds(branch, dims_of)
+        branches = [*own, *reversed(self.inner)]  # children before those that pass their guarantees on
+        changed = {branch for branch in branches if self._set_bounds(branch, dims_of)}
         for leaf in self.leaves.values():
-            leaf.bounded = [branch for branch in leaf.path[:-1] if branch.rooms]
-            for watcher in [each for row in leaf.held_back.values() for each in row]:
-                stop_watching(watcher)
-                self._wake(watcher)
-            leaf.line.hope_anew()
-            leaf.held_back, leaf.turn = {}, None
+            before, leaf.bounded = leaf.bounded, [branch for branch in leaf.path[:-1] if branch.rooms]
+            if leaf.bounded != before or not changed.isdisjoint(before):
+                self._try_again(leaf)
+            leaf.line.hope_for_spreads()
+            leaf.turn = None
             self._dirty[leaf] = None
+
+    def _try_again(self, leaf: Branch) -> None:
+        """The rooms that its shapes watch may be gone."""
+        for watcher in [each for row in leaf.held_back.values() for each in row]:
+            stop_watching(watcher)
+            self._wake(watcher)
+        leaf.held_back = {}
+        leaf.line.hope_anew()
 
 
 def _order(node: QueueNode) -> tuple[int, str]:

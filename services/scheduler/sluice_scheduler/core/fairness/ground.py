@@ -192,6 +192,10 @@ class Ground:
             found[self._root_room(dim)] = amount
         return list(found.items())
 
+    def has_room(self, leaf: Branch, cost: Cost, left_in: Callable[[Room], int]) -> bool:
+        """Whether something fits, if so much counts as left in each room."""
+        return all(need <= left_in(room) for room, need in self.rooms_for(leaf, cost))
+
     def short_of(self, leaf: Branch, cost: Cost) -> Bound | None:
         """The first bound from the queue up that something does not fit under."""
         limit = self._first_limit(leaf, cost) if leaf.bounded else None
@@ -210,7 +214,8 @@ class Ground:
         over = [room for room in self._overfull if room.is_over]
         return sorted(over, key=lambda room: (-len(room.branch.path), room.branch.order, room.bound))
 
-    def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> None:
+    def _set_bounds(self, branch: Branch, dims_of: Mapping[Kind, set[Dim]]) -> bool:
+        """Whether its rooms are others now. Those of which only the amount may have changed stay, with who watches."""
         assert branch.queue is not None
         facts = branch.queue.facts
         branch.guarantees = guarantees_of(branch.name, facts, self.capacity)
@@ -219,11 +224,13 @@ class Ground:
         branch.floor = summed(branch.guarantees, self.kind_of)
         limits = limits_of(branch.name, facts, self.capacity, branch.guarantees)
         branch.limit = tightest(limits, dims_of, self.kind_of)
-        branch.rooms = [Room(branch, bound) for bound in limits]
-        branch.rooms_of = {}
-        for room in branch.rooms:
-            for dim in room.bound.dims:
-                branch.rooms_of.setdefault(dim, []).append(room)
+        others = [room.bound.dims for room in branch.rooms] != [bound.dims for bound in limits]
+        if others:
+            branch.rooms, branch.rooms_of = [Room(branch, bound) for bound in limits], {}
+            for room in branch.rooms:
+                for dim in room.bound.dims:
+                    branch.rooms_of.setdefault(dim, []).append(room)
+        for room, bound in zip(branch.rooms, limits, strict=True):
+            room.bound = bound
             self._remeasure(room)
-            if room.left < 0:
-                self._overfull[room] = None
+        return others

@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from operator import attrgetter
 from typing import TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Claim, Demand, Place, Shape
 from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
+from sluice_scheduler.core.fairness.hopeless import Hopeless
+from sluice_scheduler.core.fairness.rooms import Room
 
 _by_place = attrgetter("place")
 #: A shape by the place of its first claim, or of one that was its first before.
@@ -36,8 +38,8 @@ class Line:
         self._ready: list[_Entry] = []
         #: By what they ask for, because who may not have that need not be looked at.
         self._hopeful: dict[Demand, list[_Entry]] = {}
-        #: Shapes that were found to fit nowhere whoever leaves, until `hope` is called.
-        self._hopeless: dict[Shape, None] = {}
+        #: Shapes that were found to fit nowhere whoever leaves, until a bound has grown or `hope` is called.
+        self._hopeless = Hopeless()
         #: Shapes that do not fit. When one may fit again, `unpark` is called.
         self.parked: dict[Shape, None] = {}
         #: Claims that say when they end, in order of place.
@@ -138,16 +140,19 @@ class Line:
                     heapq.heappush(rows, (following.place, claim.shape.number, following, row))
 
     def hopeful(
-        self, asks: Callable[[Demand], bool], could_fit: Callable[[Shape], bool]
+        self, asks: Callable[[Demand], bool], lacks: Callable[[Shape], Mapping[Room, int] | None]
     ) -> Generator[Claim, None, None]:
-        """The first claim of each shape that asks for this or that and could ever fit, by place."""
+        """The first claim of each shape that asks for this or that and could ever fit, by place. `lacks`: which
+        rooms would have to be how large before one could, or None."""
+        self.hope(self._hopeless.take_grown())
         heaps = [self._by_first(heap, demand) for demand, heap in list(self._hopeful.items()) if asks(demand)]
         try:
             for first in heaps[0] if len(heaps) == 1 else heapq.merge(*heaps, key=_by_place):
-                if could_fit(first.shape):
+                short = lacks(first.shape)
+                if short is None:
                     yield first
                 else:
-                    self._hopeless[first.shape] = None
+                    self._hopeless.add(first.shape, short)
         finally:
             for each in heaps:
                 each.close()
@@ -155,15 +160,18 @@ class Line:
     def hope(self, shapes: Iterable[Shape]) -> None:
         """These may go elsewhere now, or under other bounds."""
         for shape in shapes:
-            self._hopeless.pop(shape, None)
+            self._hopeless.discard(shape)
             first = self.first_of(shape)
             if first is not None:
                 self._enter_hopeful((first.place, shape.number, shape))
 
+    def hope_for_spreads(self) -> None:
+        """Bounds are others."""
+        self.hope(self._hopeless.take_spreads())
+
     def hope_anew(self) -> None:
-        """Bounds have changed."""
-        if self._hopeless:
-            self.hope(list(self._hopeless))
+        """There are other rooms."""
+        self.hope(self._hopeless.clear())
 
     def _by_first(self, heap: list[_Entry], demand: Demand | None = None) -> Generator[Claim, None, None]:
         """The first claim of each shape in a heap, by place; what came up is put back in the end. `demand`: shapes that
@@ -221,7 +229,7 @@ class Line:
             row.popleft()
         if self._rows.pop(shape, None) is not None:
             self.parked.pop(shape, None)
-            self._hopeless.pop(shape, None)
+            self._hopeless.discard(shape)
         return None
 
     def _enter(self, claim: Claim) -> None:

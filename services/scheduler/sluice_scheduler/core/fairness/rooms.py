@@ -8,6 +8,7 @@ then it looks again, and watches the next. So a change costs what it wakes, and 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Cost, Dim
@@ -85,6 +86,10 @@ class Room:
         """How much is left for a claim, with what is kept for it."""
         return self.left + self.kept - self.kept_before(claim)
 
+    def left_beside(self, claims: Collection[str]) -> int:
+        """How much is left for who may pass these claims, with what is kept for them."""
+        return self.left + sum(self.kept_for.get(claim, 0) for claim in claims)
+
     @property
     def is_over(self) -> bool:
         """Whether more is held for good than the bound allows."""
@@ -132,3 +137,11 @@ def stop_watching(watcher: Watcher) -> None:
     watcher.watching = None
     if room is not None:
         room.forget()
+
+
+def least_needs(needs: Iterable[tuple[Room, int]]) -> dict[Room, int]:
+    """Of each room the least that any of them needs."""
+    least: dict[Room, int] = {}
+    for room, need in needs:
+        least[room] = min(need, least.get(room, need))
+    return least

@@ -168,7 +168,7 @@ class Shapes(Ground):
     def any_spot(self, shape: Shape) -> Spot | None:
         """A place where it could be put if there were room, for what people are told."""
         if shape.scattered:
-            return self.spot(shape, next(iter(shape.spreads())))
+            return self.spot(shape, tuple([pools[0] for pools in shape.scattered]))
         return shape.spots[0] if shape.spots else None
 
 

@@ -165,8 +165,18 @@ def _account_anew(state: State, pod: Pod | None, after: Pod) -> None:
     state.replace_pod(pod, after)
     if pod is not None and pod.holds and not after.holds and not pod.evicting:
         _drained(state, pod)
-    if after.application and after.facts.finished and not (pod and pod.facts.finished):
-        count_end(state, pod, after)
+    if after.facts.finished and not (pod and pod.facts.finished):
+        if after.application:
+            count_end(state, pod, after)
+        _look_at_orphans(state, after)
+
+
+def _look_at_orphans(state: State, ended: Pod) -> None:
+    """Those that a pod leaves behind may be of an application that it is no part of: that has to clean up."""
+    for below in state.kinship.pods_below(state, ended):
+        workload = workload_of(state, below.key)
+        if workload is not None:
+            state.touch(workload)
 
 
 def _find_family(state: State, before: Pod | None, after: Pod) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Spot, pod_cost
+from sluice_scheduler.core.fairness.claims import Claim, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.state.state import State
@@ -131,7 +131,7 @@ def _next_in_time(state: State, budget: Budget, turn: Turn) -> tuple[Branch, Cla
             if budget.is_spent:
                 return None
             budget.spend()
-            spot = _spot(state, leaf, claim.shape.spots, turn.claim)
+            spot = _spot(state, leaf, claim.shape.spots, turn)
             if spot is None:
                 continue
             at = state.forest.class_of(leaf, spot.kinds, spot.cost)
@@ -156,13 +156,10 @@ def _in_time(state: State, leaf: Branch, turn: Turn) -> Iterator[Claim]:
     )
 
 
-def _spot(state: State, leaf: Branch, spots: list[Spot], kept_for: str) -> Spot | None:
-    """The first with room, kept for this claim or for nobody."""
-    return next((spot for spot in spots if _has_room(state, leaf, spot.cost, kept_for)), None)
+def _spot(state: State, leaf: Branch, spots: list[Spot], turn: Turn) -> Spot | None:
+    """The first with room, kept for this turn or for nobody."""
 
+    def left_in(room: Room) -> int:
+        return room.left_beside((turn.claim,))
 
-def _has_room(state: State, leaf: Branch, cost: Cost, kept_for: str) -> bool:
-    return all(
-        need <= room.left + room.kept_for.get(kept_for, 0)
-        for room, need in state.forest.rooms_for(leaf, cost)
-    )
+    return next((spot for spot in spots if state.forest.has_room(leaf, spot.cost, left_in)), None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from sluice_scheduler.core.applications.evict import evict
@@ -16,11 +17,13 @@ from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import levels_rise
-from sluice_scheduler.core.passes.search import Search, is_within_lost_work
+from sluice_scheduler.core.passes.search import Search
 from sluice_scheduler.core.passes.session import Session
+from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
-from sluice_scheduler.core.state.units import Unit, in_victims_order
+from sluice_scheduler.core.state.turns import turn_ends_ms
+from sluice_scheduler.core.state.units import Unit, in_victims_order, unit_keys
 from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
@@ -133,7 +136,7 @@ class Move:
         assert mine.parent is not None
         if not any(scope.policy.reclaims for scope in mine.parent.path):
             return False
-        return self._stays_poorer(mine, theirs)
+        return self._stays_poorer(mine, theirs) or self._may_come_back(mine, theirs)
 
     def _stays_poorer(self, mine: Branch, theirs: Branch) -> bool:
         """Whether the claimant's branch would stay below what the other has; or within what it deserves, while
@@ -143,12 +146,24 @@ class Move:
         kinds = [kind for kind, _ in self._spot.kinds]
         return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
 
+    def _may_come_back(self, mine: Branch, theirs: Branch) -> bool:
+        """Whether the claimant's branch has too much only of what somebody has to leave in another room still: that may
+        be one of its own."""
+        kinds = [kind for kind, _ in self._spot.kinds]
+        if not self._before.is_above(theirs, kinds):
+            return False
+        later = islice(self._short_rooms(), 1, None)
+        comes = {self._forest.kind_of(dim) for room in later for dim in room.bound.dims}
+        return all(kind in comes or not self._paper.is_above(mine, (kind,)) for kind in kinds)
+
     def _may_take(self, unit: Unit) -> bool:
         if not self._session.ripens.has(unit.ripe_ms):
             return False
         if self._is_owed_by(unit.leaf):
             return True
-        return is_within_lost_work(self._state, unit)
+        if not self._session.ripens.has(turn_ends_ms(self._state, unit_keys(unit))):
+            return False
+        return self._search.is_within_lost_work(unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
         """Whether a guarantee covers the claim in which the victim has no part.
@@ -181,7 +196,7 @@ class Move:
 
     def _break_promises(self) -> None:
         """A claim of higher priority takes over what is held for a lower one in its queue."""
-        for promise in sorted(self._state.promises, key=lambda promise: -promise.seq):
+        for promise in sorted(self._state.promises, key=attrgetter("made"), reverse=True):
             if (
                 promise.queue == self._leaf.name
                 and priority_of(self._state, promise.claim) < self._claim.priority
@@ -198,13 +213,9 @@ class Move:
         taken, worth = self._taken, self._session.worth
         if self._spares and not self._spares_deserved():
             return False
-        net = worth.loses_guaranteed(taken)
-        for branch in self._covering_then():
-            net[branch] = net.get(branch, 0) + worth.named_part(branch, self._spot.cost)
-        if sum(net.values()) > 0:
-            return True
-        if any(rise < 0 for rise in net.values()):
-            return False
+        rise = worth.rise_of_guaranteed(taken, self._covering_then(), self._spot.cost)
+        if rise:
+            return rise > 0
         if any(self._robs(victim) for victim in dict.fromkeys(unit.leaf for unit in taken)):
             return False
         if not self._spares_deserved():
@@ -328,6 +339,7 @@ class Move:
         state, claim = self._state, self._claim
         for promise in self._broken:
             give_up(state, promise)
+        served(state, claim.key)
         state.forest.leave(claim.key)
         reason = "Preempted" if self._inside else "Reclaimed"
         deadlines = [state.now_ms]

@@ -1,7 +1,8 @@
 """The potential: what a move must raise, strictly and in this order (ADR 0011).
 
 1. What is held within guarantees, in whole units, in the order in which they were admitted: a unit that lifts its
-   branch over its guarantee counts nothing, so a gang can't hide behind a guarantee of one pod.
+   branch over its guarantee counts nothing, so a gang can't hide behind a guarantee of one pod. Each resource is
+   counted for itself at each level of the tree: none may fall, and the uppermost that changes must rise.
 2. What is held within what is deserved: the sum over queues and kinds of the lesser of what is held and what is
    deserved. The unit with which a queue crosses what it deserves counts its part for a tenure, and nothing afterwards.
 3. The shares of the tree's levels in ascending order, the level below the root first.
@@ -11,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from fractions import Fraction
 from itertools import chain
+from typing import TypeAlias
 
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind, KindCost
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
@@ -22,6 +24,9 @@ from sluice_scheduler.core.passes.covered import Covered
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
+
+#: What branches hold within guarantees, by the supplies and the resource that these name.
+_Guaranteed: TypeAlias = dict[tuple[Branch, tuple[Kind, ...]], int]
 
 
 class Worth:
@@ -47,10 +52,26 @@ class Worth:
 
     # ---- within guarantees
 
-    def loses_guaranteed(self, units: Collection[Unit]) -> dict[Branch, Fraction]:
+    def rise_of_guaranteed(self, taken: Collection[Unit], covering: Iterable[Branch], cost: Cost) -> int:
+        """Whether more is held within guarantees when units go and a claim stands within these branches': 1, or 0 if
+        nothing of it changes, or -1. Nobody's GPUs make up for another's CPUs, nor do two levels that guarantee the
+        same count twice: the uppermost level at which anything changes decides, and below it nothing may fall."""
+        changes = self.loses_guaranteed(taken)
+        for branch in covering:
+            self._count(changes, branch, [bound.part(cost) for bound in branch.guarantees], 1)
+        levels: dict[int, dict[tuple[Kind, ...], int]] = {}
+        for (branch, kinds), amount in changes.items():
+            if amount:
+                add(levels.setdefault(len(branch.path), {}), [(kinds, amount)])
+        if not levels:
+            return 0
+        rises = any(levels[min(levels)].values())
+        return 1 if rises and all(min(sums.values()) >= 0 for sums in levels.values()) else -1
+
+    def loses_guaranteed(self, units: Collection[Unit]) -> _Guaranteed:
         """By how much (less than nothing) what branches hold within their guarantees changes when these go. Others may
         then stand where they stood."""
-        changes: dict[Branch, Fraction] = {}
+        changes: _Guaranteed = {}
         gone = {key for unit in units for key in unit_keys(unit)}
         for branch in dict.fromkeys(
             branch for unit in units for branch in unit.leaf.path if branch.guarantees
@@ -58,19 +79,14 @@ class Worth:
             steps, lost = self._covered_in(branch).lost_without(gone)
             self._budget.spend(steps // 64)
             if steps:
-                changes[branch] = -self._parts_of_whole(branch, lost)
+                self._count(changes, branch, lost, -1)
         return changes
 
-    def named_part(self, branch: Branch, cost: Cost) -> Fraction:
-        """Its parts of what the branch's guarantee names, summed up without rounding: so they add up over units too."""
-        return self._parts_of_whole(branch, [bound.part(cost) for bound in branch.guarantees])
-
-    def _parts_of_whole(self, branch: Branch, amounts: Iterable[int]) -> Fraction:
-        capacity, found = self._state.forest.capacity, Fraction(0)
-        for bound, amount in zip(branch.guarantees, amounts, strict=True):
-            if amount:
-                found += Fraction(amount, sum(capacity.get(dim, 0) for dim in bound.dims) or 1)
-        return found
+    def _count(self, changes: _Guaranteed, branch: Branch, amounts: Iterable[int], sign: int) -> None:
+        """Amounts by a branch's guarantees; those that hold in the same supplies are one."""
+        kind_of = self._state.forest.kind_of
+        kinds = (tuple(sorted({kind_of(dim) for dim in bound.dims})) for bound in branch.guarantees)
+        add(changes, zip(((branch, each) for each in kinds), amounts, strict=True), sign)
 
     def _covered_in(self, branch: Branch) -> Covered:
         known = self._covered.get(branch)

@@ -4,6 +4,7 @@ then take from those who have most for those who have least, where that strictly
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from sluice.decisions import Admit, AdmitWorkload
@@ -15,21 +16,16 @@ from sluice_scheduler.core.applications.release import admit_workload, compare_w
 from sluice_scheduler.core.applications.workloads import clean_up
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot, part_of
+from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.backfill import back_fill, late_ms
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
+from sluice_scheduler.core.passes.kept import covered_that_fits, passable, reserved_that_fits
 from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
-from sluice_scheduler.core.passes.turns import (
-    covered_that_fits,
-    forget_turns,
-    next_turns_ms,
-    reserved_that_fits,
-    served,
-    take_turns,
-)
+from sluice_scheduler.core.passes.turns import forget_turns, next_turns_ms, served, take_turns
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.members import group_of
 from sluice_scheduler.core.state.minima import fill_kept, give_back, minimum_of
@@ -61,7 +57,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     clean_up(state)
     run_jobs(state)
     open_reserved(state, budget)
-    forget_turns(state)  # behind what takes claims out of their lines
+    forget_turns(state, ticks=ticks)  # behind what takes claims out of their lines
     if not (serve(state, budget) and done):
         state.leave_unfinished(RECLAIM if takes_back else SERVE)
         _settle(state)
@@ -71,7 +67,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         state.settle_applications()
         if not reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
-        forget_turns(state)
+        forget_turns(state, ticks=ticks)
         state.settle_applications()
         keep_promises(state, budget)
         serve(state, budget)
@@ -115,35 +111,41 @@ def next_due_ms(state: State) -> int:
 
 def serve(state: State, budget: Budget) -> bool:
     """Serve the branch that comes first, as often as its turn comes, until nothing fits; whether it came to that."""
-    any_turns = len(state.turns) > 0  # none is taken meanwhile
+    serve_kept(state, budget)
     while not budget.is_spent:
         if state.free:
             start_free(state, budget)
-        kept = reserved_that_fits(state) if any_turns else None
-        if kept is not None:
-            state.forest.keep_nothing()
-        found = kept or state.forest.next()
+        found = state.forest.next()
         if found is None:
             return True
-        admit(state, *found, budget=budget, was_kept=kept is not None)
-        if any_turns:
-            served(state, found[1])
+        admit(state, *found, budget=budget)
         budget.spend()
     return False
 
 
-def serve_covered(state: State, budget: Budget) -> None:
-    """Let those whom a guarantee covers pass room that is kept for whom none does."""
+def serve_kept(state: State, budget: Budget) -> None:
+    """Let in those that fit into what is kept for them. Who else comes in makes room for none of them."""
     while len(state.turns) and not budget.is_spent:
-        found = covered_that_fits(state)
+        found = reserved_that_fits(state)
         if found is None:
             return
         state.forest.keep_nothing()
-        admit(state, *found, budget=budget)
-        served(state, found[1])
-        keep_rooms(state)
-        state.forest.settle()
-        budget.spend()
+        admit(state, *found, budget=budget, was_kept=True)
+        budget.spend(1 + len(state.turns) // 16)
+
+
+def serve_covered(state: State, budget: Budget) -> None:
+    """Let those whom a guarantee covers pass room that is kept for whom none does."""
+    passed = passable(state) if len(state.turns) else set()
+    for leaf in list(state.forest.leaves.values()) if passed else ():
+        if not len(leaf.line) or not any(branch.guarantees for branch in leaf.path):
+            continue
+        while not budget.is_spent and (found := covered_that_fits(state, leaf, passed)) is not None:
+            state.forest.keep_nothing()
+            admit(state, leaf, *found, budget=budget)
+            keep_rooms(state)
+            state.forest.settle()
+            budget.spend()
 
 
 def _let_in(state: State, leaf: Branch, claim: Claim, spot: Spot, until_ms: int, *, budget: Budget) -> None:
@@ -166,6 +168,12 @@ def admit(
     why = _why_first(leaf, spot, was_kept=was_kept)
     if until_ms:
         why = f"fits into pool {spot.where} for as long as it says: room is kept there for whose turn it is"
+    _admit(state, claim, spot, why, budget=budget, until_ms=until_ms)
+    if len(state.turns):
+        served(state, claim.key)
+
+
+def _admit(state: State, claim: Claim, spot: Spot, why: str, *, budget: Budget, until_ms: int) -> None:
     if not claim.gang:
         pod = state.pod(claim.key)
         open_gate(state, pod, spot.pools[0], spot=spot, reason="Fits", sentence=why, until_ms=until_ms)
@@ -302,8 +310,8 @@ def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
 
 def keep_promises(state: State, budget: Budget) -> None:
     """Admit what was promised once the victims are gone; give up what has waited too long."""
-    rows = [sorted(alike.values(), key=_made) for alike in state.promised.values()]
-    for row in sorted(rows, key=lambda row: _made(row[0])):
+    rows = [sorted(alike.values(), key=attrgetter("made")) for alike in state.promised.values()]
+    for row in sorted(rows, key=lambda row: row[0].made):
         for promise in row:
             if _has_room(state, promise):
                 _keep(state, budget, promise)
@@ -314,17 +322,12 @@ def keep_promises(state: State, budget: Budget) -> None:
     state.settle_applications()  # who came may fill what was missing of a minimum
 
 
-def _made(promise: Promise) -> tuple[int, str]:
-    """In which order promises were made; those without victims may share a number."""
-    return (promise.seq, promise.claim)
-
-
 def _has_room(state: State, promise: Promise) -> bool:
     """Whether what was promised is there: nothing that others still hold is in the way."""
     leaf = state.forest.leaves.get(promise.queue)
     if leaf is None:
         return False
-    return all(room.unheld() >= need for room, need in state.forest.rooms_for(leaf, promised_cost(promise)))
+    return state.forest.has_room(leaf, promised_cost(promise), Room.unheld)
 
 
 def _keep(state: State, budget: Budget, promise: Promise) -> None:

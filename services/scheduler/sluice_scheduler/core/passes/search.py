@@ -130,6 +130,7 @@ class Search:
         self._looks: dict[Branch, Iterator[Unit]] = {}
         self._whole: set[int] = set()  # applications that were taken whole
         self._was_short: dict[Room, None] = {}
+        self._work_ms: dict[Branch, int] = {}  # the running time that queues would lose
         self.met_any = False  # whether it has come to any queue that may give something
         self.taken: dict[Unit, None] = {}
 
@@ -188,15 +189,24 @@ class Search:
 
     def take(self, unit: Unit) -> None:
         """A gang that goes whole takes its growth along."""
+        for other in self._taken_along(unit):
+            self.give_back(other)
         if unit.is_whole:
-            for other in [each for each in self.taken if each.application is unit.application]:
-                self.give_back(other)
             self._whole.add(id(unit.application))
-        self._paper.move(unit.leaf, unit.cost, -1)
+        self._move(unit, -1)
         self.taken[unit] = None
 
+    def _taken_along(self, unit: Unit) -> list[Unit]:
+        """What is taken already of a gang that goes whole."""
+        return [each for each in self.taken if each.application is unit.application] if unit.is_whole else []
+
+    def _move(self, unit: Unit, sign: int) -> None:
+        self._paper.move(unit.leaf, unit.cost, sign)
+        work_ms = unit.work_ms(self._state.now_ms)
+        self._work_ms[unit.leaf] = self._work_ms.get(unit.leaf, 0) - sign * work_ms
+
     def give_back(self, unit: Unit) -> None:
-        self._paper.move(unit.leaf, unit.cost, 1)
+        self._move(unit, 1)
         self._ranking.lift(unit.leaf.path, self._paper)
         del self.taken[unit]
         if unit.is_whole:
@@ -314,13 +324,14 @@ class Search:
         """Not taken with its application yet."""
         return id(unit.application) not in self._whole and self._may_take(unit)
 
-
-def is_within_lost_work(state: State, unit: Unit) -> bool:
-    """Whether a queue may lose so much more running time in this hour."""
-    queue = unit.leaf.queue
-    most_ms = queue.facts.lost_work_per_hour_ms if queue is not None else None
-    if most_ms is None:
-        return True
-    known = state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}")
-    lost_ms = known.last_hour_ms(state.now_ms) if known is not None else 0
-    return lost_ms + unit.work_ms(state.now_ms) <= most_ms
+    def is_within_lost_work(self, unit: Unit) -> bool:
+        """Whether its queue may lose so much more running time in this hour, beside what is taken from it already."""
+        queue = unit.leaf.queue
+        most_ms = queue.facts.lost_work_per_hour_ms if queue is not None else None
+        if most_ms is None:
+            return True
+        now_ms = self._state.now_ms
+        known = self._state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}")
+        lost_ms = known.last_hour_ms(now_ms) if known is not None else 0
+        again_ms = sum(other.work_ms(now_ms) for other in self._taken_along(unit))
+        return lost_ms + self._work_ms.get(unit.leaf, 0) - again_ms + unit.work_ms(now_ms) <= most_ms

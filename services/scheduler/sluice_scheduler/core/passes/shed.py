@@ -7,6 +7,7 @@ guarantee while somebody above one can give.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.rooms import Room
@@ -22,7 +23,7 @@ from sluice_scheduler.core.state.units import Unit
 def shed(state: State, budget: Budget) -> bool:
     """Take back what is over; whether all of it was."""
     for room in state.forest.overfull():
-        for promise in sorted(state.promises, key=lambda promise: -promise.seq):
+        for promise in sorted(state.promises, key=attrgetter("made"), reverse=True):
             if room.is_over and room.bound.part(promised_cost(promise)):
                 give_up(state, promise)
         while room.is_over and not budget.is_spent and (units := _to_shed(state, budget, room)):

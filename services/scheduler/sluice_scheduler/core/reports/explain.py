@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
@@ -160,7 +161,7 @@ def waiting(state: State, queue: str) -> list[str]:
     found: list[str] = []
     for name, leaf in state.forest.leaves.items():
         if branch is not None and branch in leaf.path:
-            promised = sorted((p for p in state.promises if p.queue == name), key=lambda promise: promise.seq)
+            promised = sorted((p for p in state.promises if p.queue == name), key=attrgetter("made"))
             misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
             in_line = sorted(leaf.line, key=lambda claim: claim.place)
             aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)

@@ -12,7 +12,7 @@ from sluice.decisions import Condition, GrantedPods, ReportWorkload
 from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures
 from sluice_scheduler.core.state.cell import StampAbout
 from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
-from sluice_scheduler.core.state.members import queue_of
+from sluice_scheduler.core.state.members import queue_of, set_aside_by
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import STATUS, Pool, Queue, Report
@@ -47,7 +47,10 @@ def is_plain(state: State, about: Workload | Queue | Pool) -> bool:
     if not len(state.asides):
         return False
     key = about.key
-    is_out = state.is_aside(key) if isinstance(about, Workload) else state.is_stuck(key)
+    if isinstance(about, Workload):
+        is_out = any(state.is_aside(each) for each in set_aside_by(state, key))
+    else:
+        is_out = state.is_stuck(key)
     return is_out or state.is_aside(STATUS + key)
 
 
@@ -57,7 +60,8 @@ def is_silent(state: State, key: str) -> bool:
 
 
 def why_aside(state: State, key: str) -> str:
-    return set_aside_because(state, key) or told_no_more_because(state, key)
+    found = (set_aside_because(state, each) for each in set_aside_by(state, key))
+    return next(filter(None, found), "") or told_no_more_because(state, key)
 
 
 def conditions_of(state: State, key: str, named: str = "") -> list[Condition]:

@@ -17,10 +17,10 @@ from sluice_scheduler.core.reports.granted import granted_pods, is_short
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import controlled
-from sluice_scheduler.core.state.members import part_of_application, workload_of
+from sluice_scheduler.core.state.members import set_aside_by, workload_of
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.turns import turn_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
-from sluice_scheduler.core.stored.entities import Turn
 
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 #: Nobody came for what an application was granted.
@@ -56,7 +56,8 @@ class Why:
 
 def reason_of(state: State, key: str) -> Why:
     """Why the pod or workload with this key is not admitted, or that it is."""
-    aside = set_aside_because(state, key) or set_aside_because(state, part_of_application(state, key))
+    found = (set_aside_because(state, each) for each in set_aside_by(state, key))
+    aside = next(filter(None, found), "")
     if aside:
         return Why(reason="SetAside", sentence=aside)
     workload = state.workloads.get(key)
@@ -246,7 +247,7 @@ def _of_claim(state: State, claim: Claim) -> Why:
     if leaf.line.strict and leaf.line.first() is not claim:
         sentence = f"{leaf.name} serves strictly in order, and others stand before it"
         return Why(reason=BEHIND_FIRST, sentence=sentence, claim=claim)
-    turn = state.turns.get(f"{Turn.kind}/{claim.key}")
+    turn = turn_of(state, claim.key)
     has_turn = turn is not None and bool(turn.cost)
     short = _short_of(state, leaf, spot, claim)
     if short is None:

@@ -59,6 +59,16 @@ def holding_of(state: State, workload: Workload) -> list[Pod]:
     return [state.pod(key) for key in sorted(key for book in books for key in book.holding)]
 
 
+def holds(state: State, claim: str) -> bool:
+    """Whether a claim that was let in holds anything, or will once others have left."""
+    pod, app = state.pods.get(claim), application_by_claim(state, claim)
+    return (
+        (pod is not None and pod.holds)
+        or state.promise_for(claim) is not None
+        or (app is not None and any(book.holding or book.reserved for book in app.books.values()))
+    )
+
+
 def application_key(state: State, claim: str) -> str:
     """The key of the pod or application that a claim is of. Nothing that is derived is asked."""
     kind, _, place = claim.partition("/")
@@ -76,6 +86,14 @@ def part_of_application(state: State, key: str) -> str:
     if pod is None or not pod.application:
         return ""
     return _keys_at(state, (pod.cluster, pod.namespace, pod.application))[0]
+
+
+def set_aside_by(state: State, key: str) -> list[str]:
+    """By which keys something may be set aside: its own, and those of the application in its place."""
+    account = state.workloads.get(key) or state.pods.get(key)
+    name = account.title if isinstance(account, Workload) else account.application if account else ""
+    at = _keys_at(state, (account.cluster, account.namespace, name)) if account is not None and name else []
+    return list(dict.fromkeys((key, *at)))
 
 
 def _keys_at(state: State, place: tuple[str, str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Final
 
 from sluice.decisions import Admit
@@ -30,7 +31,7 @@ from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 11
+CORE_VERSION: Final = 12
 
 
 class State(Derived):
@@ -335,7 +336,7 @@ class State(Derived):
         self.forest = Forest(
             self.tree, self.policies, self.config.policy, places=self.places, is_live=self.is_live
         )
-        for promise in sorted(self.promises, key=lambda promise: promise.seq):
+        for promise in sorted(self.promises, key=attrgetter("made")):
             enter_promise(self, promise)
         for workload in self.workloads:
             if workload.seq:

@@ -80,11 +80,16 @@ class Promise(Entity):
 
     kind: ClassVar[str] = "promise"
     claim: str  # the key of the pod or workload
-    seq: int  # of its last eviction: promises are kept in this order
+    seq: int  # of its last eviction; those without victims may share a number
     queue: str
     pools: tuple[str, ...]  # of each part of the claim
     cost: tuple[tuple[str, str, str, int], ...]  # cluster, pool, resource, amount
     until_ms: int
+
+    @property
+    def made(self) -> tuple[int, str]:
+        """Promises are kept in this order, and given up from its end."""
+        return (self.seq, self.claim)
 
     @property
     def key(self) -> str:
@@ -155,7 +160,13 @@ class Turn(Entity):
     kept_ms: int = 0  # since when room is kept
     is_late: bool = False  # for it has waited for so long, and not because it comes first
     in_vain: int = 0  # how often room was kept until it was given up
-    rests_ms: int = 0  # until then its queue has no room kept after that, or none out of turn
+    rests_ms: int = (
+        0  # until then the pools keep room for nobody after that; behind a limit, its queue for none
+    )
+    served_ms: int = 0  # when it was let in out of turn
+    even_ms: int = (
+        0  # by then its queue has had no more than it deserves after that: before, no claim of it is late
+    )
 
     @property
     def key(self) -> str:
