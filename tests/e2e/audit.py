@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from redis import Redis
+from kafka.errors import KafkaError
+from redis import Redis, RedisError
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Admit, Decision
 from sluice.events import Event, OutcomeEvent
@@ -22,6 +23,7 @@ from sluice.settings import Settings
 from sluice_local import Stack
 
 CELL = "default"
+READ_WITHIN_S = 30
 
 
 class Audit:
@@ -38,7 +40,8 @@ class Audit:
         async def read() -> list[Received]:
             reader = LogReader(self.settings, topic)
             try:
-                return await reader.tail(0, 10**9)
+                async with asyncio.timeout(READ_WITHIN_S):
+                    return await reader.tail(0, 10**9)
             finally:
                 await reader.close()
 
@@ -98,19 +101,27 @@ class Audit:
 
     def ledger(self) -> dict[bytes, bytes]:
         """The rows of the state as Redis has them."""
-        return Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
+        redis = Redis.from_url(self.settings.redis, socket_timeout=READ_WITHIN_S)
+        return redis.hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
 
     def export(self, stack: Stack, folder: Path) -> None:
-        """Everything that happened, in files: topics, ledger, logs. The stack itself is gone in a moment."""
+        """Everything that happened, in files: logs, topics, ledger, as far as their servers still answer. The stack
+        itself is gone in a moment.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        for topic in (self.settings.events_topic, self.settings.decisions_topic):
-            with gzip.open(folder / f"{topic}.jsonl.gz", "wt") as file:
-                for each in self.records(topic):
-                    headers = {key: value.decode(errors="replace") for key, value in each.headers}
-                    value = None if each.value is None else each.value.decode(errors="replace")
-                    line = {"offset": each.offset, "partition": each.partition, "headers": headers}
-                    file.write(json.dumps(line | {"value": value}) + "\n")
-        rows = {key.decode(): value.decode(errors="replace") for key, value in self.ledger().items()}
-        (folder / "ledger.json").write_text(json.dumps(rows, indent=1))
         for log in stack.logs():
             shutil.copy(log, folder / f"{log.parent.name}-{log.name}")
+        with suppress(KafkaError, OSError, TimeoutError):
+            for topic in (self.settings.events_topic, self.settings.decisions_topic):
+                self._export_topic(topic, folder / f"{topic}.jsonl.gz")
+        with suppress(RedisError):
+            rows = {key.decode(): value.decode(errors="replace") for key, value in self.ledger().items()}
+            (folder / "ledger.json").write_text(json.dumps(rows, indent=1))
+
+    def _export_topic(self, topic: str, file: Path) -> None:
+        with gzip.open(file, "wt") as lines:
+            for each in self.records(topic):
+                headers = {key: value.decode(errors="replace") for key, value in each.headers}
+                value = None if each.value is None else each.value.decode(errors="replace")
+                line = {"offset": each.offset, "partition": each.partition, "headers": headers}
+                lines.write(json.dumps(line | {"value": value}) + "\n")

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
 from audit import Audit
 from cluster import Tenants
 from cluster_api import Api, eventually
 from sluice_local import Stack
+from stacks import Stacks
 
 SERVICES = ("watcher", "scheduler", "actuator")
-FAILURES = Path(__file__).parents[2] / "build" / "failures"
 KINDS = {
     "queues": "/apis/sluice.dev/v1alpha1/queues",
     "resourcepools": "/apis/sluice.dev/v1alpha1/resourcepools",
     "nodes": "/api/v1/nodes",
 }
+STACKS = pytest.StashKey[Stacks]()
+TENANTS = pytest.StashKey[Tenants]()
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        stack = Stack("e2e", say=print)
-        stack.up(services=True)
-        yield stack
-        stack.down(purge=True)
+def stacks(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Stacks]:
+    with Stacks().in_folder(tmp_path_factory.mktemp("state")) as stacks:
+        pytestconfig.stash[STACKS] = stacks
+        yield stacks
 
 
 @pytest.fixture
-def tenants(running: Stack) -> Iterator[Tenants]:
+def running(stacks: Stacks) -> Stack:
+    """All servers and services, which are well."""
+    return stacks.well()
+
+
+@pytest.fixture
+def tenants(running: Stack, stacks: Stacks, request: pytest.FixtureRequest) -> Iterator[Tenants]:
     """An empty cluster with all services up; emptied again afterwards."""
-    running.up(services=True)
     api = Api(running.endpoints)
-    tenants = Tenants(api)
+    tenants = request.node.stash[TENANTS] = Tenants(api)
     yield tenants
+    if stacks.is_suspect:
+        return
     running.up(services=True)  # whatever the test has killed
     for namespace in tenants.settled:
         api.delete(f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
@@ -57,21 +62,27 @@ def audit(running: Stack) -> Audit:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test leaves files of all that happened, and shows how the services' logs end and what there is
-    in its namespaces: the stack is gone when anybody could look.
+    """A test that fails in any of its phases leaves a bug report, and shows how the services' logs end and what
+    there is in its namespaces. Its stack is not used again.
     """
     report = yield
-    stack = getattr(item, "funcargs", {}).get("running")
-    if report.failed and call.when == "call" and isinstance(stack, Stack):
-        folder = FAILURES / f"{item.name}-{os.environ['SLUICE_TEST_SEED']}"
-        Audit(stack).export(stack, folder)
-        report.sections.append(("what happened", f"topics, ledger and logs are in {folder}"))
-        for log in stack.logs():
-            if log.parent.name.startswith(SERVICES):
-                report.sections.append(
-                    (f"log of {log.parent.name}", "\n".join(log.read_text().splitlines()[-25:]))
-                )
-    tenants = getattr(item, "funcargs", {}).get("tenants")
-    if report.failed and call.when == "call" and isinstance(tenants, Tenants):
+    stacks = item.config.stash.get(STACKS, None)
+    if not report.failed or stacks is None or stacks.is_suspect:
+        return report
+    tenants = item.stash.get(TENANTS, None)
+    if tenants is not None:
         report.sections += [(f"namespace {each}", tenants.described(each)) for each in tenants.settled]
+    for log in stacks.logs():
+        if log.parent.name.startswith(SERVICES):
+            report.sections.append(
+                (f"log of {log.parent.name}", "\n".join(log.read_text().splitlines()[-25:]))
+            )
+    folder = stacks.report(f"{item.name}-{os.environ['SLUICE_TEST_SEED']}", report.longreprtext)
+    report.sections.append(("what happened", f"topics, ledger and logs are in {folder}"))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    stacks = config.stash.get(STACKS, None)
+    for folder in stacks.reports if stacks is not None else ():
+        terminalreporter.write_line(f"bug report: {folder.relative_to(config.rootpath)}")

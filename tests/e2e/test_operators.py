@@ -20,7 +20,7 @@ from sluice_local import Stack
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def kinds(running: Stack) -> None:
     crds.install(running.endpoints)
 
