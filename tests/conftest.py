@@ -4,23 +4,59 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from bug_reports import made_since
 from hypothesis import settings
 from sluice.decisions import Decision
 from sluice.events import Event
 from sluice_local import Stack, forget_given_endpoints
+from sluice_local.process import Daemon
 from sluice_scheduler.simulator.cell import SimulatedCell
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("thorough", max_examples=80, deadline=None, print_blob=True)
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
 settings.load_profile("thorough")
 
 
-def pytest_configure() -> None:
-    """A developer's shell may name a cluster that means something to somebody."""
+BEGAN = pytest.StashKey[float]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A developer's shell may name a cluster that means something to somebody. Workers share one seed."""
     forget_given_endpoints()
+    seed_of_this_run()
+    config.stash[BEGAN] = time.time()
+
+
+class SharingServers(LoadScopeScheduling):
+    """Tests that share servers run in one worker: `make test` has two, for such tests wait most of their time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder = nodeid.split("/")[1]
+        return folder if folder in ("e2e", "integration") else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingServers:
+    return SharingServers(config, log)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the servers of workers that were interrupted: these end at once, and tidy nothing up."""
+    if not hasattr(config, "workerinput"):
+        temporary: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        for record in temporary.glob("popen-gw*/**/process.json"):
+            Daemon(record.parent).kill()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for folder in made_since(config.stash[BEGAN]):
+        terminalreporter.write_line(f"bug report: {folder.relative_to(config.rootpath)}")
 
 
 def pytest_report_header() -> str:

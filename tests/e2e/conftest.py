@@ -80,9 +80,3 @@ def pytest_runtest_makereport(
     folder = stacks.report(f"{item.name}-{os.environ['SLUICE_TEST_SEED']}", report.longreprtext)
     report.sections.append(("what happened", f"topics, ledger and logs are in {folder}"))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    stacks = config.stash.get(STACKS, None)
-    for folder in stacks.reports if stacks is not None else ():
-        terminalreporter.write_line(f"bug report: {folder.relative_to(config.rootpath)}")

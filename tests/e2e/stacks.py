@@ -13,11 +13,10 @@ from typing import Final
 
 import pytest
 from audit import Audit
+from bug_reports import REPORTS
 from cluster_api import eventually
 from sluice_local import Stack, StackError
 
-#: Where bug reports are kept, one folder a failure.
-REPORTS: Final = Path(__file__).parents[2] / "build" / "failures"
 #: All servers and services answer after so long, whatever was killed.
 WELL_WITHIN_S: Final = 90
 

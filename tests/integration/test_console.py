@@ -143,6 +143,7 @@ def environment(stack: Stack) -> Iterator[dict[str, str]]:
     """A shell that is pointed at the stack, and at topics and a cell of these tests' own."""
     own = {"SLUICE_TOPICS": "console-tests", "SLUICE_CELLS": json.dumps({CELL: 0}), "SLUICE_CLUSTER": "home"}
     environment = os.environ | stack.user_env() | own
+    environment.pop("COLUMNS", None)  # how wide tables may be where nobody's terminal shows them
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
