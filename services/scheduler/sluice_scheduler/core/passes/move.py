@@ -10,6 +10,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
+from sluice.quantities import format_amount
+
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
@@ -366,13 +368,31 @@ class Move:
                 f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
             )
         if self._is_owed_by(unit.leaf):
-            return f"{self._leaf.name} is owed this by a guarantee"
+            return self._why_owed(unit)
         mine, theirs = below_common(self._leaf, unit.leaf)
         return (
             f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
             f"{self._deserves(theirs)}, {mine.name} has {as_percent(mine.share)} and deserves "
             f"{self._deserves(mine)}"
         )
+
+    def _why_owed(self, unit: Unit) -> str:
+        """Which guarantee covers the claim: one of what the unit gives, if there is one."""
+        mine, _ = below_common(self._leaf, unit.leaf)
+        outside = (branch for branch in self._covering if mine in branch.path)
+        found = [(branch, bound) for branch in outside for bound in branch.guarantees]
+        found = [each for each in found if each[1].part(self._spot.cost)]
+        branch, bound = max(found, key=lambda each: each[1].part(unit.cost) > 0)
+        resource = bound.dims[0][2]
+        asked, held = bound.part(self._spot.cost), branch.used(bound)
+        owed = (
+            f"{self._leaf.name} is owed {format_amount(resource, asked)} {resource} by {bound.name}, of which "
+            f"{branch.name} holds {format_amount(resource, held)} now"
+        )
+        if bound.part(unit.cost):
+            return owed
+        beside = {dim[2] for dim, _ in self._spot.cost} & {dim[2] for dim, _ in unit.cost}
+        return f"{owed}; its claim asks for {' and '.join(sorted(beside))} beside that"
 
     def _deserves(self, branch: Branch) -> str:
         return as_percent(branch.deserved_share(self._forest.whole))
