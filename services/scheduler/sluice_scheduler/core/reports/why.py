@@ -13,6 +13,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.passes.claimants import is_barred
+from sluice_scheduler.core.passes.kept import spot_at
 from sluice_scheduler.core.reports.granted import granted_pods, is_short
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import set_aside_because
@@ -43,7 +44,7 @@ class Why:
     waits: bool = True
     more: str = ""  # goes on where the sentence ends, when it is told at length
     claim: Claim | None = None  # what stands in line
-    bound: Bound | None = None  # what keeps it out, until others end
+    spot: Spot | None = None  # where it waits for others to end
     never_fits: bool = False  # whatever ends
     promised: bool = False  # what leaves makes room for it
     eta_ms: int | None = None  # when it may be served at the earliest, where that is known
@@ -249,6 +250,8 @@ def _of_claim(state: State, claim: Claim) -> Why:
         return Why(reason=BEHIND_FIRST, sentence=sentence, claim=claim)
     turn = turn_of(state, claim.key)
     has_turn = turn is not None and bool(turn.cost)
+    if turn is not None and has_turn:
+        spot = spot_at(state, claim.shape, turn.pools) or spot
     short = _short_of(state, leaf, spot, claim)
     if short is None:
         return Why(reason="NextPass", sentence="it fits, and is served when its turn comes", claim=claim)
@@ -263,7 +266,7 @@ def _of_claim(state: State, claim: Claim) -> Why:
         sentence=sentence,
         more=kept or "; there is room, but it is kept for a claim whose turn came before" * short[1],
         claim=claim,
-        bound=bound,
+        spot=spot,
         eta_ms=(turn.start_ms or None) if turn is not None else None,
     )
 
