@@ -20,7 +20,7 @@ from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import levels_rise
 from sluice_scheduler.core.passes.search import Search
-from sluice_scheduler.core.passes.session import Session
+from sluice_scheduler.core.passes.session import LOST_WORK, Session
 from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
@@ -61,7 +61,7 @@ class Move:
         self._outside = bool(self._covering)  # what a guarantee covers is looked for outside it first
 
     @property
-    def _taken(self) -> Collection[Unit]:
+    def taken(self) -> Collection[Unit]:
         return self._search.taken
 
     def _new_search(self) -> Search:
@@ -165,7 +165,7 @@ class Move:
             return True
         if not self._session.ripens.has(turn_ends_ms(self._state, unit_keys(unit))):
             return False
-        return self._search.is_within_lost_work(unit)
+        return LOST_WORK in self._session.lifted or self._search.is_within_lost_work(unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
         """Whether a guarantee covers the claim in which the victim has no part.
@@ -194,7 +194,7 @@ class Move:
         if next(self._short_rooms(), None) is not None:
             return False
         self._search.spare()
-        return bool(self._taken or self._broken)
+        return bool(self.taken or self._broken)
 
     def _break_promises(self) -> None:
         """A claim of higher priority takes over what is held for a lower one in its queue."""
@@ -212,7 +212,7 @@ class Move:
 
     def _is_right(self) -> bool:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
-        taken, worth = self._taken, self._session.worth
+        taken, worth = self.taken, self._session.worth
         if self._spares and not self._spares_deserved():
             return False
         rise = worth.rise_of_guaranteed(taken, self._covering_then(), self._spot.cost)
@@ -250,7 +250,7 @@ class Move:
         """Whether what branches deserve is taken only in units that straddle, or for who may have it. The largest unit
         goes last."""
         paper = Paper(self._forest)
-        for unit in sorted(self._taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
+        for unit in sorted(self.taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
             mine, theirs = below_common(self._leaf, unit.leaf)
             if self._spares or not (self._is_owed_by(unit.leaf) or self._may_have_deserved(mine, theirs)):
                 kinds = [kind for kind, _ in self._forest.kind_of.cost(unit.cost)]
@@ -272,7 +272,7 @@ class Move:
         for leaf in self._paper.touched:
             if leaf.is_leaf:
                 mine = [cost for other, cost in came if other is leaf]
-                after = worth.deserved(self._paper, leaf, self._taken, mine)
+                after = worth.deserved(self._paper, leaf, self.taken, mine)
                 rise += after - worth.deserved(self._before, leaf, ())
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
 
@@ -345,10 +345,10 @@ class Move:
         state.forest.leave(claim.key)
         reason = "Preempted" if self._inside else "Reclaimed"
         deadlines = [state.now_ms]
-        for unit in self._taken:
+        for unit in self.taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
             self._session.budget.spend(3)
-        self._session.worth.forget(self._taken)
+        self._session.worth.forget(self.taken)
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Final, Literal, TypeAlias
+
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Ripens
@@ -9,11 +12,20 @@ from sluice_scheduler.core.passes.potential import Worth
 from sluice_scheduler.core.passes.search import Ranking
 from sluice_scheduler.core.state.state import State
 
+#: What a Queue may say that keeps others from taking its pods, however much they are owed.
+Rule: TypeAlias = Literal["reclaim", "lostWork"]
+RECLAIM_OFF: Final = "reclaim"
+LOST_WORK: Final = "lostWork"
+
 
 class Session:
     """For all moves that it tries."""
 
-    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
+    def __init__(
+        self, state: State, budget: Budget, ripens: Ripens, *, lifted: Collection[Rule] = ()
+    ) -> None:
+        """`lifted`: moves are tried on paper, as if no queue had such a rule."""
+        self.lifted = lifted
         self.state = state
         self.budget = budget
         self.ripens = ripens
@@ -23,7 +35,7 @@ class Session:
     def is_closed(self, branch: Branch) -> bool:
         """Whether nobody may take anything from a branch now, but for who is below it."""
         queue = branch.queue
-        if queue is not None and not queue.facts.reclaim:
+        if queue is not None and not queue.facts.reclaim and RECLAIM_OFF not in self.lifted:
             return True
         return branch.is_leaf and self._is_unripe(branch)
 

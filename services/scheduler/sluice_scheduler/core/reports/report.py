@@ -21,6 +21,7 @@ from sluice_scheduler.core.reports.kept_aside import (
     plain_pool,
     plain_queue,
 )
+from sluice_scheduler.core.reports.named import NAMED, few
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -28,8 +29,6 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import Pool, Queue, Report
 
-#: So many pods, or sentences, a condition's message names.
-NAMED: Final = 3
 #: Statuses of Queues at one tick at the most: a thousand that change would be all that the API server does.
 TOLD_MAX: Final = 20
 
@@ -279,10 +278,7 @@ def _misdirected(pods: Iterable[Pod]) -> str:
 
 
 def _few(pods: Iterable[Pod]) -> str:
-    """The first few by name, and how many more."""
-    names = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return few(sorted(f"{pod.namespace}/{pod.name}" for pod in pods))
 
 
 def _over(state: State, node: QueueNode) -> str:
