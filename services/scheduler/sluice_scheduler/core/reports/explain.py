@@ -171,16 +171,30 @@ def waiting(state: State, queue: str) -> list[str]:
     """Keys of what waits in a queue and below it: what has a promise, what stands in line, what can't,
     and what is set aside."""
     state.forest.settle()
-    branch = state.forest.branch(queue)
     found: list[str] = []
-    for name, leaf in state.forest.leaves.items():
-        if branch is not None and branch in leaf.path:
-            promised = sorted((p for p in state.promises if p.queue == name), key=attrgetter("made"))
-            misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
-            in_line = sorted(leaf.line, key=lambda claim: claim.place)
-            aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
-            found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
+    for name, leaf in _leaves_of(state, queue).items():
+        promised = sorted((p for p in state.promises if p.queue == name), key=attrgetter("made"))
+        misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
+        in_line = sorted(leaf.line, key=lambda claim: claim.place)
+        aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
+        found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
     return found
+
+
+def pausing(state: State, queue: str) -> list[str]:
+    """Keys of what stands in no line for a while, in a queue and below it: applications that pause, or whose pods are
+    refused, and pods that could not be admitted."""
+    leaves = _leaves_of(state, queue)
+    applications = [each for each in state.workloads if each.queue in leaves and not each.facts.finished]
+    pauses = [each.key for each in applications if (each.job.refusal if each.admitted else each.retry_ms)]
+    pods = (state.pod(key) for key in state.retries)
+    return sorted(pauses) + sorted(pod.key for pod in pods if pod.queue in leaves and pod.phase == "Waiting")
+
+
+def _leaves_of(state: State, queue: str) -> dict[str, Branch]:
+    branch = state.forest.branch(queue)
+    leaves = state.forest.leaves.items()
+    return {name: leaf for name, leaf in leaves if branch is not None and branch in leaf.path}
 
 
 def keys_of(state: State, namespace: str, name: str) -> list[str]:

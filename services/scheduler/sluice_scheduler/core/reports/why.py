@@ -34,6 +34,9 @@ NO_SHOW: Final = "NobodyCame"
 GANG_DEADLINE: Final = "GangDeadline"
 #: Others in a strict line stand before it.
 BEHIND_FIRST: Final = "BehindFirst"
+_UNWRITTEN: Final = (
+    "its {} could not be written, or was refused: it is tried again; `sluice audit tail` shows the answer"
+)
 #: It would push others out, but for a rule of their queues.
 _RULES: Final[dict[Rule, tuple[str, str]]] = {
     LOST_WORK: (
@@ -154,7 +157,7 @@ def _of_pause(workload: Workload) -> Why:
     if workload.late_starts:
         late = "its minimum did not run within its deadline after its admission"
         return Why(reason=GANG_DEADLINE, sentence=late, more="; it pauses, and is in line again then")
-    return Why(reason="Retry", sentence="its release could not be written: it is tried again")
+    return Why(reason="Retry", sentence=_UNWRITTEN.format("release"))
 
 
 def _of_admitted(workload: Workload, sets: Sequence[GrantedPods]) -> Why:
@@ -182,7 +185,7 @@ def _of_pod(state: State, pod: Pod) -> Why:
         return Why(reason="Problem", sentence=pod.problem)
     if pod.retry_ms:
         left = "its application is gone, and it should go too; if it does not, it stands for itself"
-        written = "its admission could not be written; it is offered again"
+        written = _UNWRITTEN.format("admission")
         return Why(reason="Retry", sentence=written if pod.admitted_ms else left, eta_ms=pod.retry_ms)
     return _of_member(state, pod)
 
