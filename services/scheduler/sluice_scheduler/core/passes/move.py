@@ -99,7 +99,7 @@ class Move:
         return self._inside_queue()
 
     def _fits_into_what_is_kept(self) -> bool:
-        """Whether there is room, but for whose turn comes first: nobody who deserves what he has gives way to that."""
+        """Whether the claim would fit, were room not kept for others: nobody loses what he deserves for that."""
         return not self._covering and all(self._paper.missing(room) <= room.kept for room, _ in self._rooms)
 
     def _is_due(self) -> bool:
@@ -149,8 +149,8 @@ class Move:
         return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
 
     def _may_come_back(self, mine: Branch, theirs: Branch) -> bool:
-        """Whether the claimant's branch has too much only of what somebody has to leave in another room still: that may
-        be one of its own."""
+        """Whether the claimant's branch has too much only of kinds that somebody must still give in another room. That
+        may be one of its own pods."""
         kinds = [kind for kind, _ in self._spot.kinds]
         if not self._before.is_above(theirs, kinds):
             return False
@@ -247,8 +247,8 @@ class Move:
         return not self._stays_poorer(*below_common(self._leaf, victim))
 
     def _spares_deserved(self) -> bool:
-        """Whether what branches deserve is taken only in units that straddle, or for who may have it. The largest unit
-        goes last."""
+        """Whether nobody loses what he deserves, but in a unit that straddles or to a claim that may have it. The
+        largest unit is counted last."""
         paper = Paper(self._forest)
         for unit in sorted(self.taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
             mine, theirs = below_common(self._leaf, unit.leaf)
@@ -260,7 +260,7 @@ class Move:
         return True
 
     def _may_have_deserved(self, mine: Branch, theirs: Branch) -> bool:
-        """What others deserve is for who stays within what it deserves itself, or had less than is left to them."""
+        """A claimant may have what others deserve if it stays within what it deserves, or had less than they keep."""
         if self._before.share(mine) < self._paper.share(theirs):
             return True
         asked = [kind for kind, _ in self._spot.kinds]
@@ -277,7 +277,7 @@ class Move:
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
 
     def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
-        """What else deserved fits on paper into what the victims leave: of the claimant's line, then of others'."""
+        """Other claims that are deserved and fit on paper into what victims leave, those of its own line first."""
         if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
             return []
         found: list[tuple[Branch, Claim, Cost]] = []

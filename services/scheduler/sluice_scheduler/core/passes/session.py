@@ -40,7 +40,8 @@ class Session:
         return branch.is_leaf and self._is_unripe(branch)
 
     def ripe_since_ms(self, leaf: Branch) -> int | None:
-        """Of a queue's growth that may be taken which was admitted by then; when the next may be is noted."""
+        """A queue's growth may be taken if it was admitted by this time; None if its age does not matter. When the next
+        growth becomes old enough is noted."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self.state.units.get(leaf.name)
         if not minimum_ms or units is None:

@@ -129,7 +129,7 @@ def _silent() -> Why:
 
 
 def _first_in_line(state: State, keys: Sequence[str]) -> Why | None:
-    """Why that waits which stands first in line, or has a promise if nothing stands in line."""
+    """Why the first of these in line waits. If none stands in line, why the one with a promise does."""
     claims = [claim for key in keys if (claim := state.forest.claims.get(key)) is not None]
     if claims:
         return _of_claim(state, min(claims, key=lambda claim: claim.place))
