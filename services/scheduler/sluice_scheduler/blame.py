@@ -71,7 +71,7 @@ def blame(state: State, error: BaseException) -> Blame:
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
     """Policies' are among them, and the step itself is not: a pass is not about the record that it follows."""
     if traceback is not None:
-        traceback = traceback.tb_next  # whoever caught it
+        traceback = traceback.tb_next  # the first frame is the one that caught the exception
     while traceback is not None:
         frame, traceback = traceback.tb_frame, traceback.tb_next
         if not (frame.f_code.co_filename == _STEP and _name(frame) == "step"):

@@ -18,7 +18,7 @@ from sluice import settings as sluice_settings
 from sluice.programs import ends_with_its_reader
 from sluice.settings import Settings
 
-from sluice_scheduler.core.reports.explain import Answer, keys_of, waiting, why
+from sluice_scheduler.core.reports.explain import Answer, keys_of, pausing, waiting, why
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.redis import RedisLedger
@@ -87,23 +87,26 @@ class Told:
     name: str
     state: State
     answers: Mapping[str, Answer]  # by key
-    waiting: int | None  # claims, if it is the name of a queue; answers are told of the first of them
+    #: If it is the name of a queue: how many claims wait, and what else pauses. Answers are told of the first of them.
+    waiting: int | None
+    pausing: int = 0
 
 
 def look_up(state: State, name: str) -> Told | None:
     """None if the cell knows nothing of that name."""
     namespace, slash, own = name.partition("/")
     if slash:
-        keys, waits = keys_of(state, namespace, own), None
-        if not keys:
-            return None
-    elif state.forest.branch(name) is not None:
-        keys = waiting(state, name)
-        waits = len(keys)
-    else:
+        keys = keys_of(state, namespace, own)
+        return Told(name=name, state=state, answers=_answers(state, keys), waiting=None) if keys else None
+    if state.forest.branch(name) is None:
         return None
-    answers = {key: why(state, key) for key in (keys if waits is None else keys[:MOST])}
-    return Told(name=name, state=state, answers=answers, waiting=waits)
+    waits, pauses = waiting(state, name), pausing(state, name)
+    answers = _answers(state, [*waits, *pauses][:MOST])
+    return Told(name=name, state=state, answers=answers, waiting=len(waits), pausing=len(pauses))
+
+
+def _answers(state: State, keys: Iterable[str]) -> dict[str, Answer]:
+    return {key: why(state, key) for key in keys}
 
 
 def explain(state: State, name: str) -> Iterator[str]:
@@ -114,19 +117,26 @@ def explain(state: State, name: str) -> Iterator[str]:
 
 
 def as_text(told: Told) -> Iterator[str]:
-    count = told.waiting
-    if count is not None:
-        wait = f"{count} claim{'s wait' if count != 1 else ' waits'}" if count else "nothing waits"
-        yield f"queue {told.name}: {wait}"
+    if told.waiting is not None:
+        yield f"queue {told.name}: {_in_words(told.waiting, told.pausing)}"
     yield from (tell(told.state, key, answer) for key, answer in told.answers.items())
-    if count is not None and count > len(told.answers):
-        yield f"and {count - len(told.answers)} more"
+    more = (told.waiting or 0) + told.pausing - len(told.answers)
+    if more > 0:
+        yield f"and {more} more"
+
+
+def _in_words(waits: int, pauses: int) -> str:
+    line = f"{waits} claim{'s wait' if waits != 1 else ' waits'}"
+    if not pauses:
+        return line if waits else "nothing waits"
+    others = f"{pauses} application{'s or pods pause' if pauses != 1 else ' or pod pauses'}"
+    return f"{line}, {others}" if waits else f"nothing waits in line, {others}"
 
 
 def as_json(cell: str, told: Told) -> dict[str, Any]:
     shown: dict[str, Any] = {"cell": cell, "name": told.name}
     if told.waiting is not None:
-        shown["waiting"] = told.waiting
+        shown |= {"waiting": told.waiting, "pausing": told.pausing}
     return shown | {"answers": [_answer_as_json(told.state, *each) for each in told.answers.items()]}
 
 

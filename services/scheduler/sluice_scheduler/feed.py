@@ -125,7 +125,7 @@ def _received(event: EventT[Any]) -> Received:
 
 
 class Owner(Protocol):
-    """Of a cell."""
+    """The owner of a cell, as the feed knows it."""
 
     @property
     def missing(self) -> str:
@@ -145,7 +145,7 @@ class Owners:
     def __init__(
         self, settings: Settings, own: Own, flow: Callable[[int], Flow] = lambda _: FreeFlow()
     ) -> None:
-        """`flow`: of each partition."""
+        """`flow`: makes the flow of a partition."""
         self._settings = settings
         self._own = own
         self._flow = flow

@@ -54,15 +54,16 @@ PASS_PENDING = Gauge(
     f"{_PREFIX}_pass_pending", "1 while a pass has left something to the next records", ["cell"]
 )
 OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
-#: Of each cell, the queues that WAITING tells of.
+#: The queues that WAITING tells of, by cell.
 _shown: dict[str, frozenset[str]] = {}
-#: By what a queue's report says, and of each cell the queues of which that was told.
+#: Metrics that repeat a queue's report: which field of it, and by how much that is divided.
 _OF_REPORTS: Final = (
     (WAITING_APPLICATIONS, "pending_workloads", 1),
     (ADMITTED_APPLICATIONS, "admitted_workloads", 1),
     (LOST_WORK, "lost_work_ms", 1000),
 )
 _REPORT: Final = f"{Report.kind}/{Queue.kind}/"
+#: The queues whose reports were observed, by cell.
 _reported: dict[str, set[str]] = {}
 
 

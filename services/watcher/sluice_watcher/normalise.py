@@ -199,7 +199,7 @@ def namespace(seen: Sighting, *, managed_selector: Mapping[str, str]) -> Namespa
 
 
 def _own_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Without those that whoever edits namespaces may pile up until no record holds them."""
+    """A namespace's name and Sluice's own labels. Others may be so many that no record can hold them."""
     return {
         name: value for name, value in labels.items() if name == NAME_LABEL or name.startswith(f"{GROUP}/")
     }

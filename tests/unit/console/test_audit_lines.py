@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,12 +16,17 @@ from sluice.events import (
     Event,
     OutcomeEvent,
     PodSetFacts,
+    PoolEvent,
+    PoolFacts,
+    QueueEvent,
+    QueueFacts,
     TickEvent,
     UnmanagedEvent,
     WorkloadEvent,
     WorkloadFacts,
 )
 from sluice.kafka import Received
+from sluice.values import NamespaceSelector
 from sluice_console.lines import Line, LogLines, merged
 from sluice_console.sentences import sentence_of
 
@@ -57,6 +63,48 @@ def test_a_status_is_named_by_its_place_in_the_log() -> None:
 def test_an_event_says_what_it_tells_the_scheduler(facts: dict[str, Any], sentence: str) -> None:
     (line,) = lines(pod(**facts))
     assert words(line) == f"12:00:00.000 event @0 pod pod/ns/p MODIFIED: {sentence}"
+
+
+def edited(*states: QueueFacts | PoolFacts | None) -> list[str]:
+    """The sentences of these states of one object, one after another; None: it is deleted."""
+    kind: Any = PoolEvent if isinstance(states[0], PoolFacts) else QueueEvent
+    field = "pool" if kind is PoolEvent else "queue"
+    common: dict[str, Any] = {"uid": "u", "name": "team", "cluster": "home", "resource_version": 1}
+    last, records = states[0], []
+    for at, state in enumerate(states):
+        change = {"change": "MODIFIED" if state else "DELETED", field: state or last}
+        records.append(kind(time_ms=NOON_MS + at, **change, **common))
+    return [line.sentence for line in lines(*records)]
+
+
+def test_an_edited_queue_says_what_was_edited_from_what_to_what() -> None:
+    first = QueueFacts(
+        weight=2, guaranteed={"cpu": "2", "memory": "1Gi"}, namespaces=NamespaceSelector(names=("x",))
+    )
+    other: dict[str, Any] = {
+        "guaranteed": {"cpu": "3"},
+        "reclaim": False,
+        "limit_by_pool": {"p": {"cpu": "50%"}},
+    }
+    second = replace(first, generation=2, **other)
+    assert edited(
+        first, first, second, replace(second, problem="spec.parent: a circle"), None, QueueFacts()
+    ) == [
+        "weight 2, guaranteed.cpu 2, guaranteed.memory 1Gi, namespaces.names x",
+        "as before",
+        "guaranteed.cpu 2 → 3, limitByPool.p.cpu none → 50%, reclaim true → false, guaranteed.memory 1Gi → none",
+        "spec.parent: a circle; as before",
+        "is gone",
+        "all as by default",
+    ]
+
+
+def test_an_edited_pool_does_so_too() -> None:
+    first = PoolFacts(node_selector={"disk": "ssd"})
+    assert edited(first, replace(first, node_selector={"disk": "hdd"}, supply="gpus")) == [
+        "nodeSelector.disk ssd",
+        "nodeSelector.disk ssd → hdd, supply none → gpus",
+    ]
 
 
 def test_an_outcome_names_the_decision_that_it_answers() -> None:

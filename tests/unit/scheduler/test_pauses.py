@@ -9,6 +9,7 @@ from one_cell import OneCell, contended
 from sluice.decisions import Admit, AdmitWorkload, Evict
 from sluice.events import PodSetFacts, WorkloadEvent, WorkloadFacts
 from sluice_scheduler.core.intake.outcome import PAUSE_MS
+from sluice_scheduler.explain import explain
 from sluice_scheduler.simulator.cell import outcome
 
 PAUSE_S = PAUSE_MS["Rejected"] // 1000
@@ -46,6 +47,23 @@ def test_it_is_offered_again_when_its_pause_is_over(cell: OneCell) -> None:
     assert names(cell) == []
     cell.tick()
     assert names(cell) == ["late", "plain"]
+
+
+def test_meanwhile_its_queue_tells_of_it_and_where_the_refusal_stands() -> None:
+    cell = OneCell()
+    cell.pool(cpu=8000)
+    cell.queue("a")
+    cell.namespace("a")
+    cell.tick()
+    cell.pod("plain", "a")
+    [admitted] = [each for each in cell.decisions if isinstance(each, Admit)]
+    cell.cell.feed([replace(outcome(admitted, cell._now_ms), result="Rejected")])
+    counted, told = explain(cell.state, "a")
+    assert counted == "queue a: nothing waits in line, 1 application or pod pauses"
+    assert told == (
+        "pod a/plain, about in 30 s (00:00:31Z): Retry: its admission could not be written, or was refused: it is "
+        "tried again; `sluice audit tail` shows the answer"
+    )
 
 
 @pytest.mark.parametrize("edited", [False, True], ids=["another worker", "a queue edited"])

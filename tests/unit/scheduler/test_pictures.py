@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from sluice_scheduler.simulator.compare import Outcome, table
-from sluice_scheduler.simulator.plot import PANELS_MAX, draw_queues, plot_queues, unit_of
-from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.plot import PANELS_MAX, draw_comparison, draw_queues, plot_queues, unit_of
+from sluice_scheduler.simulator.run import Result, Simulation
 from sluice_scheduler.simulator.samples import (
     Interval,
     Portion,
@@ -124,6 +124,23 @@ def test_a_panel_a_queue_with_what_is_known_of_it(tmp_path: Path) -> None:
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ScenarioError, match="no-such-folder"):
         plot_queues(samples, tmp_path / "no-such-folder" / "out.png")
+
+
+def test_a_picture_ends_with_the_run() -> None:
+    """And what a run held in its end is drawn to the end of a longer one beside it."""
+    short = [sample(0, contended=True, a=0.5), sample(60_000, a=0.7)]
+    (axes,) = draw_queues(short).axes
+    assert axes.get_xlim() == (0, 60)
+    longer = [*short, sample(100_000, a=0.1)]
+    outcomes = [
+        Outcome(policy=name, result=Result(), mean_shares={}, mean_waits_s={"a": 0.0}, samples=samples)
+        for name, samples in (("drf", short), ("fifo", longer))
+    ]
+    first, second, _ = draw_comparison(outcomes).axes
+    assert first.get_xlim() == second.get_xlim() == (0, 100)
+    assert [axes.collections[-1].get_datalim(axes.transData).x1 for axes in (first, second)] == [100, 100]
+    (at_once,) = draw_queues([sample(0, a=0.5)]).axes
+    assert at_once.get_xlim() == (0, 0.001)
 
 
 def test_queues_without_a_panel_are_named() -> None:

@@ -29,6 +29,36 @@ def test_children_are_guaranteed_what_their_parent_does_not_name(cell: OneCell) 
     assert cell.complaints("below")["Ready"].startswith("queue child, above it, can't be used: spec.guar")
 
 
+def test_root_queues_that_are_guaranteed_more_than_there_is_say_so(cell: OneCell) -> None:
+    cell.queue("a", guaranteed={"cpu": "5"})
+    cell.queue("b")
+    cell.queue("below", parent="b", guaranteed={"cpu": "50%"})
+    cell.queue("idle")
+    told = (
+        "root queues are guaranteed 9 cpu in all (a 5, b 4), and there is 8: not all of them can have it at once; "
+        "lower these guarantees, or add nodes"
+    )
+    names = ("a", "b", "below", "idle")
+    assert [cell.complaints(name).get("GuaranteesFit", "") for name in names] == [told, told, "", ""]
+    cell.queue("a", guaranteed={"cpu": "4"})
+    assert [cell.complaints(name).get("GuaranteesFit", "") for name in names] == [""] * 4
+    cell.pool(cpu=7000)
+    assert "and there is 7" in cell.complaints("a")["GuaranteesFit"], "4 and half of 7"
+    cell.pool("more", cpu=9000)
+    assert [cell.complaints(name).get("GuaranteesFit", "") for name in names] == [""] * 4
+
+
+def test_guarantees_in_one_pool_are_compared_with_what_that_has(cell: OneCell) -> None:
+    cell.pool("other", cpu=8000)
+    for name in ("a", "b"):
+        cell.queue(name, pools={"other": {"guaranteed": {"cpu": "60%"}}})
+    told = "root queues are guaranteed 9.6 cpu in pool other in all (a 4.8, b 4.8), and there is 8"
+    assert cell.complaints("a")["GuaranteesFit"].startswith(told)
+    cell.queue("b", guaranteed={"cpu": "12"})
+    told = "root queues are guaranteed 16.8 cpu in all (a 4.8, b 12), and there is 16"
+    assert cell.complaints("b")["GuaranteesFit"].startswith(told)
+
+
 @pytest.mark.parametrize(
     ("parent", "children", "words"),
     [

@@ -203,6 +203,22 @@ def test_pods_that_are_refused_are_told_of_and_fail_the_job_in_the_end() -> None
     assert not cell.cell.state.forest.root.usage, "it holds nothing any more"
 
 
+def test_one_whose_pods_are_refused_until_its_deadline_says_so_and_not_who_should_have_come() -> None:
+    cell = Applications()
+    cell.queue("team", startDeadlineSeconds=4)
+    cell.carry_out_nothing = True
+    job(cell, replicas=1, completions=1)
+    cell.application("job", released=True)
+    refuse(cell, "403 exceeded quota")
+    counted, refused = explain(cell.state, "team")
+    assert counted == "queue team: nothing waits in line, 1 application or pod pauses"
+    assert refused.endswith("PodRefused: a pod of it could not be made: 403 exceeded quota")
+    cell.pass_seconds(6)
+    [_, pauses] = explain(cell.state, "team")
+    why = "no pod of QueueJob job came within 4s: a pod of it could not be made: 403 exceeded quota"
+    assert f"NobodyCame: {why}" in pauses
+
+
 def test_a_refusal_is_forgotten_when_a_pod_is_there() -> None:
     cell = Applications()
     cell.carry_out_nothing = True

@@ -12,8 +12,10 @@ import yaml
 from sluice_scheduler.core.passes import claimants, reclaim
 from sluice_scheduler.core.passes.claimants import Claimants
 from sluice_scheduler.core.passes.move import Move
+from sluice_scheduler.installed import installed_policies
+from sluice_scheduler.simulator.compare import compare, table
 from sluice_scheduler.simulator.main import main
-from sluice_scheduler.simulator.reading import parse
+from sluice_scheduler.simulator.reading import load, parse
 from sluice_scheduler.simulator.run import Simulation
 from sluice_scheduler.simulator.scenario import ScenarioError, duration_ms
 from sluice_scheduler.simulator.schema import schema
@@ -175,7 +177,8 @@ def test_each_line_of_json_is_what_the_contract_says(
         "reclaims": 2,
         # Ten about pods; admissions of base, gang, w and gang again; gang's end between; a notice on `more`.
         "decisions": 10 + 4 + 1 + 1,
-        "wait_ms": {"a": waited, "b": at_once, "c": at_once, "more": at_once},
+        "wait_ms": {"a": waited, "b": at_once, "c": at_once, "more": {"p50": 2000, "p99": 2000}},
+        "still_waiting": {"a": 0, "b": 0, "c": 0, "more": 2},
         "utilisation": {"default/cpu": 1.0, "default/memory": round(1 / 8 * 3.5 / 5, 6)},
     }
 
@@ -234,6 +237,28 @@ def test_a_table_says_what_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.startswith("30 lines before these; --details shows all\n")
     assert main([str(file), "--details"]) == 0
     assert capsys.readouterr().out.count("admit") >= 230
+
+
+def test_who_was_never_admitted_has_waited_until_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(MANY.replace("REPEAT", "152") + "until: 60s\n")
+    assert main([str(file), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert summary["wait_ms"]["a"] == {"p50": 0, "p99": 60_000}
+    assert summary["still_waiting"] == {"a": 2, "b": 0}
+    assert main([str(file)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    [at] = [at for at, line in enumerate(told) if line.startswith("queue ")][:1]
+    head, a, b = (line.split() for line in told[at : at + 3])
+    assert head[2:7] == ["wait", "p50", "wait", "p99", "waiting"]
+    assert (a[:5], b[:5]) == (["a", "1.0000", "0.0s", "60.0s", "2"], ["b", "0.0000", "0.0s", "0.0s", "0"])
+    [outcome] = compare(load(file), ["drf"], installed_policies())
+    assert outcome.as_line()["still_waiting"] == {"a": 2, "b": 0}
+    assert outcome.mean_waits_s["a"] == pytest.approx(2 * 60 / 152)
+    head, line = (each.split() for each in table([outcome])[:2])
+    assert line[head.index("waiting") - 1] == "2", "two words are above the mean"
 
 
 def test_a_simulation_in_which_nothing_happens_decides_nothing() -> None:

@@ -9,7 +9,7 @@ from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import Admit, AdmitWorkload, Decision, EvictWorkload
 from sluice.events import QueueEvent, QueueFacts
 from sluice_scheduler.core.applications.requeue import JUDGED_MAX
-from sluice_scheduler.explain import explain
+from sluice_scheduler.explain import as_json, explain, look_up
 
 MINUTE = 60
 
@@ -33,7 +33,7 @@ def test_one_that_no_pod_came_of_goes_back_and_says_so() -> None:
     cell.pass_seconds(2)
     assert cell.held() == 0
     [back] = told(cell, EvictWorkload)
-    why = "no pod of SparkApplication etl came within 10m: is its operator running?"
+    why = "no pod of SparkApplication etl came within 10m: is its operator running, or are they refused?"
     assert (back.reason, back.sentence) == ("StartDeadline", why)
     shown = cell.shown("etl")
     assert (shown.phase, shown.why) == ("Pending", why)
@@ -41,6 +41,22 @@ def test_one_that_no_pod_came_of_goes_back_and_says_so() -> None:
     assert (admitted.status, admitted.reason, admitted.message) == ("False", "NobodyCame", why)
     [line] = explain(cell.state, "team/etl")
     assert why in line
+
+
+def test_its_queue_says_that_it_pauses() -> None:
+    cell = Applications()
+    spark(cell)
+    cell.pass_seconds(10 * MINUTE + 2)
+    counted, pauses = explain(cell.state, "team")
+    assert counted == "queue team: nothing waits in line, 1 application or pod pauses"
+    assert "etl, about in " in pauses
+    assert (
+        "NobodyCame: no pod of SparkApplication etl came within 10m: is its operator running, or are they"
+        in pauses
+    )
+    told = look_up(cell.state, "team")
+    assert told is not None
+    assert {"waiting": 0, "pausing": 1}.items() <= as_json("default", told).items()
 
 
 def test_meanwhile_others_have_the_room_and_it_stands_behind_them() -> None:
@@ -56,7 +72,7 @@ def test_meanwhile_others_have_the_room_and_it_stands_behind_them() -> None:
     last = cell.shown("etl")
     assert last.position == 2
     assert last.why.endswith(
-        "; before that, no pod of SparkApplication etl came within 10m: is its operator running?"
+        "; before that, no pod of SparkApplication etl came within 10m: is its operator running, or are they refused?"
     )
 
 
@@ -132,7 +148,7 @@ def test_of_one_that_came_in_part_the_rest_goes_to_others() -> None:
     cell.pass_seconds(10 * MINUTE + 2)
     assert cell.open == {"driver", "a", "p1", "p2", "p3"}
     assert not told(cell, EvictWorkload)
-    why = "no pod for 3 executor of SparkApplication etl came within 10m: is its operator running?"
+    why = "no pod for 3 executor of SparkApplication etl came within 10m: is its operator running, or are they refused?"
     assert cell.shown("etl").why == why
     [line] = explain(cell.state, "team/etl")
     assert line.endswith(f"NobodyCame: {why}")
@@ -170,9 +186,9 @@ def test_the_sentence_names_who_did_not_act() -> None:
     cell.pass_seconds(10 * MINUTE + 2)
     said = {each.name: each.sentence.partition("10m")[2] for each in told(cell, EvictWorkload)}
     assert said == {
-        "nightly": ": is the Job controller running?",
-        "own": ": is what makes its pods running?",
-        "ray": ": is its operator running?",
+        "nightly": ": is the Job controller running, or are they refused?",
+        "own": ": is what makes its pods running, or are they refused?",
+        "ray": ": is its operator running, or are they refused?",
         "unseen": ", and it does not show that it was released: is Sluice's actuator running?",
     }
 

@@ -31,6 +31,7 @@ class Outcome:
             "policy": self.policy,
             "wait_mean_ms": {queue: round(wait * 1000) for queue, wait in self.mean_waits_s.items()},
             "wait_ms": summary["wait_ms"],
+            "still_waiting": summary["still_waiting"],
             "contended_ms": self.result.contended_ms,
             "mean_shares": {queue: round(share, 6) for queue, share in self.mean_shares.items()},
             "jain": round(self.result.evenness, 4),
@@ -64,8 +65,9 @@ def _play(scenario: Scenario, policies: Mapping[str, Policy], name: str) -> Outc
 
 
 def table(outcomes: list[Outcome]) -> list[str]:
-    """Waits of all pods; all the rest is of the time in which some pod waited."""
-    head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'contended':>10} {'Jain':>7} {'reclaims':>9} {'lost work':>10}"
+    """Waits of all pods, and how many wait still; all the rest is of the time in which some pod waited."""
+    head = f"{'wait mean':>10} {'p50':>8} {'p99':>10} {'waiting':>8} {'contended':>10}"
+    head += f" {'Jain':>7} {'reclaims':>9} {'lost work':>10}"
     width = _width(outcomes)
     lines = [f"{'policy':<{width}} {head}"]
     for outcome in outcomes:
@@ -73,7 +75,8 @@ def table(outcomes: list[Outcome]) -> list[str]:
         waits = result.wait_quantiles_ms
         lines.append(
             f"{outcome.policy:<{width}} {result.mean_wait_ms / 1000:>9.0f}s {waits['p50'] / 1000:>7.0f}s "
-            f"{waits['p99'] / 1000:>9.0f}s {result.contended_ms / 1000:>9.0f}s {result.evenness:>7.3f} "
+            f"{waits['p99'] / 1000:>9.0f}s {sum(result.summary['still_waiting'].values()):>8} "
+            f"{result.contended_ms / 1000:>9.0f}s {result.evenness:>7.3f} "
             f"{result.summary['reclaims']:>9} {result.summary['lost_work_total_ms'] / 1000:>9.0f}s"
         )
     lines += _block("mean wait, seconds", [outcome.mean_waits_s for outcome in outcomes], outcomes, ".0f")

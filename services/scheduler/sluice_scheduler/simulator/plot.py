@@ -26,8 +26,6 @@ _NAMED_MAX: Final = 20
 _LETTERS_PER_INCH: Final = 14
 #: More points of a line than this lie over each other: what is drawn instead is their means.
 _POINTS_MAX: Final = 300
-#: What holds in the end is drawn on for this part of the whole time.
-_TAIL: Final = 0.05
 _HELD, _DESERVED, _ASKED, _CONTENDED = "tab:blue", "black", "tab:red", "0.86"
 
 
@@ -132,7 +130,7 @@ def _draw_queue(axes: Any, samples: Sequence[Sample], queue: str, scale: Scale) 
     """What is beyond the scale runs along its edge."""
     unit, top = scale.unit, scale.top
     contended = contended_times(samples)
-    samples = _with_tail(averaged(samples, scale.within, _POINTS_MAX))
+    samples = _to_the_end(averaged(samples, scale.within, _POINTS_MAX), scale.within.end_ms)
     times = [sample.at_ms / unit.ms for sample in samples]
     waits = [(start / unit.ms, (end - start) / unit.ms) for start, end in contended]
     axes.broken_barh(waits, (0, 1), transform=axes.get_xaxis_transform(), color=_CONTENDED, zorder=0)
@@ -145,15 +143,14 @@ def _draw_queue(axes: Any, samples: Sequence[Sample], queue: str, scale: Scale) 
         if any(figure is not None for figure in figures):
             known = [float("nan") if figure is None else min(figure, 0.99 * top) for figure in figures]
             axes.step(times, known, where="post", linewidth=1, **style)
-    axes.margins(x=0)
-    if scale.within.start_ms:
-        axes.set_xlim(scale.within.start_ms / unit.ms, scale.within.end_ms / unit.ms)
+    axes.set_xlim(scale.within.start_ms / unit.ms, scale.within.end_ms / unit.ms)
     axes.set_ylim(0, top)
 
 
-def _with_tail(samples: Sequence[Sample]) -> Sequence[Sample]:
+def _to_the_end(samples: Sequence[Sample], end_ms: int) -> Sequence[Sample]:
+    """Another policy's run may be longer: in one that is over nothing changes any more."""
     last = samples[-1]
-    return [*samples, replace(last, at_ms=last.at_ms + max(1, round(last.at_ms * _TAIL)))]
+    return [*samples, replace(last, at_ms=end_ms)] if last.at_ms < end_ms else samples
 
 
 def _draw_waits(axes: Any, outcomes: Sequence[Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""Files → scenarios; whoever wrote one that is wrong is told in which line and field."""
+"""Files → scenarios. An error names the line and the field of what is wrong."""
 
 from __future__ import annotations
 

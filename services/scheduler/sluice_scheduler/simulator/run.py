@@ -131,6 +131,7 @@ class Simulation:
         for index, expectation in enumerate(self._scenario.expect):
             if until is not None and expectation.at > until:
                 self.result.failures.append((index, f"the scenario ends before {expectation.at / 1000:g}s"))
+        self._statistics.over(self.world.pods.values(), self.world.now_ms)
         self.result.summary = self._summary()
         self.result.mean_waits_ms = self._statistics.mean_waits()
         self.result.mean_wait_ms = self._statistics.mean_wait()
@@ -263,7 +264,7 @@ class Simulation:
             return
         now, runtime = self.world.now_ms, pod.workload.runtime_ms
         if isinstance(decision, Admit):
-            self._statistics.admitted(pod, now)
+            self._statistics.waited(pod, now)
             if runtime is not None:
                 self._plan(now + runtime, _END, lambda: self._end(pod, now))
         elif isinstance(decision, Evict):
@@ -362,5 +363,6 @@ class Simulation:
             "lost_work_total_ms": sum(self._lost_work_ms(queue) for queue in queues),
             "decisions": self.cell.decided,
             "wait_ms": self._statistics.waits(),
+            "still_waiting": self._statistics.still_waiting,
             "utilisation": self._statistics.use.mean(),
         }

@@ -58,8 +58,9 @@ def contended_times(samples: Sequence[Sample]) -> list[Interval]:
 
 
 def window(everybody: Sequence[Sequence[Sample]]) -> Interval:
-    """What is worth drawing: all of the time, or that around all contention if that is less than half of it."""
-    end_ms = max(samples[-1].at_ms for samples in everybody)
+    """What is worth drawing: all of the time, or that around all contention if that is less than half of it.
+    Something of a run that is over in no time is drawn too."""
+    end_ms = max(1, *(samples[-1].at_ms for samples in everybody))
     contended = [interval for samples in everybody for interval in contended_times(samples)]
     if not contended:
         return Interval(0, end_ms)

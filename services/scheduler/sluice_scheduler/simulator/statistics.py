@@ -64,12 +64,20 @@ class Statistics:
         self.contended_use = Use()
         self.contended_ms = 0
         self._waits: dict[str, list[int]] = {queue: [] for queue in queues}
+        self.still_waiting = dict.fromkeys(queues, 0)  # pods, at the end
         self._now_ms = 0
         self._shares = dict.fromkeys(queues, 0.0)  # × ms of contention
         self._evenness = 0.0
 
-    def admitted(self, pod: SimPod, now_ms: int) -> None:
+    def waited(self, pod: SimPod, now_ms: int) -> None:
         self._waits[pod.workload.queue].append(now_ms - pod.created_ms)
+
+    def over(self, pods: Iterable[SimPod], now_ms: int) -> None:
+        """The run is over: who still waits has waited until now, or those who wait longest would not count."""
+        for pod in pods:
+            if not pod.runs:
+                self.waited(pod, now_ms)
+                self.still_waiting[pod.workload.queue] += 1
 
     def advance(self, now_ms: int, world: World, shares: Mapping[str, float], evenness: float) -> None:
         """Count the time since the last call with what was held during it."""

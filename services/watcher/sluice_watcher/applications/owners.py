@@ -1,8 +1,8 @@
 """Whose a pod is, as far as it can say so itself.
 
 Its controller leads to its application, or its controller's controller does: the core follows them by uid, so
-nothing has to be seen in any order. Where none leads there, labels name an application. They can be written
-by whoever creates pods, but only ever charge another application of the same namespace.
+nothing has to be seen in any order. Where none leads there, labels name an application. Anybody
+who creates pods can write them, but they only ever charge another application of the same namespace.
 """
 
 from __future__ import annotations

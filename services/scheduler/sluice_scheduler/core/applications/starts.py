@@ -25,12 +25,12 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Cluster
 
-#: Whom to look for where no operator makes an application's pods.
+#: Whom to look for where no operator makes an application's pods. Who makes them may have been refused.
 _MAKERS: Final = {
-    BY_HAND: "is what makes its pods running?",
+    BY_HAND: "is what makes its pods running, or are they refused?",
     QUEUE_JOB: "is Sluice's actuator running?",
-    WITHOUT_OPERATOR: "does its driver still run?",
-    "Job": "is the Job controller running?",
+    WITHOUT_OPERATOR: "does its driver still run, or are they refused?",
+    "Job": "is the Job controller running, or are they refused?",
 }
 
 
@@ -147,10 +147,12 @@ def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:
     """Says which pods did not come, and whom to ask about it."""
     kind = workload.facts.kind
     came = f"{who} {kind} {workload.name} came within {_span(deadline_ms)}"
+    if workload.job.refusal:
+        return f"{came}: {workload.job.refusal}"
     released = workload.facts.released and shows_the_present(workload)
     if workload.seq and not released and kind != WITHOUT_OPERATOR:
         return f"{came}, and it does not show that it was released: is Sluice's actuator running?"
-    return f"{came}: {_MAKERS.get(kind, 'is its operator running?')}"
+    return f"{came}: {_MAKERS.get(kind, 'is its operator running, or are they refused?')}"
 
 
 def _span(duration_ms: int) -> str:

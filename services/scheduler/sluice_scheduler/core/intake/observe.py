@@ -83,7 +83,7 @@ def on_object(state: State, event: ObjectEvent) -> None:
 
 
 def on_sync_end(state: State, event: SyncEvent) -> None:
-    """An object that the list did not show, and that is not newer than the list, went while nobody watched."""
+    """Objects that a list did not show, and that are not newer than it, were deleted while nobody watched."""
     of, _, _ = event.kind.partition("/")
     kind = KINDS.get(of)
     if kind is None:
@@ -172,7 +172,7 @@ def _account_anew(state: State, pod: Pod | None, after: Pod) -> None:
 
 
 def _look_at_orphans(state: State, ended: Pod) -> None:
-    """Those that a pod leaves behind may be of an application that it is no part of: that has to clean up."""
+    """A pod that ended may have controlled pods of another application. That application has to clean up after them."""
     for below in state.kinship.pods_below(state, ended):
         workload = workload_of(state, below.key)
         if workload is not None:

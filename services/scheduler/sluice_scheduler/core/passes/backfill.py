@@ -31,7 +31,8 @@ LetIn: TypeAlias = Callable[[Branch, Claim, Spot, int], None]
 
 
 def back_fill(state: State, budget: Budget, let_in: LetIn) -> bool:
-    """With each tick: let in who ends in time, evict who should have ended; whether nothing is left to be done."""
+    """With each tick, let in pods that end in time, and evict those that should have ended. Returns whether nothing is
+    left to do."""
     turn = next((turn for turn in keepers(state) if turn.within), None)
     if turn is None:
         return True

@@ -90,7 +90,8 @@ class Claimants:
         return looks, found
 
     def _may_ask(self, leaf: Branch, demand: Demand) -> bool:
-        """Whether a claim of a queue that asks for this might push others out. Of one shape it is as quick to see."""
+        """Whether a queue's claim might push others out, judged by what it asks for. In a line of one shape the claim
+        itself is looked at, which costs no more."""
         (supplies, resources), apart = demand
         if apart:
             return False

@@ -14,8 +14,8 @@ _Amounts: TypeAlias = tuple[int, ...]
 
 
 class Covered:
-    """The units that fit into a guarantee, those that were admitted first first: so who comes in takes the place of
-    nobody. When one goes, only what follows it is worked out anew, as far as that comes to anything else."""
+    """The units that fit into a guarantee. They fill it in the order in which they were admitted, so a newcomer takes
+    nobody's place. When a unit goes, those after it are worked out anew, until the result is what it was."""
 
     def __init__(self, guarantees: list[Bound], units: Iterable[Unit]) -> None:
         """`units`: in the order in which they were admitted."""
@@ -27,7 +27,7 @@ class Covered:
             if any(parts):
                 self._at.update(dict.fromkeys(unit_keys(unit), len(self._parts)))
                 self._parts.append(parts)
-        #: Of the guarantee, before each unit and in the end.
+        #: How much of the guarantee is left before each unit, and in the end.
         self._left: list[_Amounts] = [tuple([bound.amount for bound in guarantees])]
         for parts in self._parts:
             self._left.append(_behind(self._left[-1], parts))
@@ -56,7 +56,7 @@ class Covered:
         return {self._at[key] for key in keys if key in self._at}
 
     def _changed_without(self, gone: set[int]) -> Iterator[tuple[int, _Amounts]]:
-        """What is left behind each unit when some go, from the first of these on until it is what it was."""
+        """How much is left after each unit once some have gone: from the first of these on, until nothing differs."""
         covered = [at for at in gone if self._left[at] != self._left[at + 1]]
         if not covered:
             return

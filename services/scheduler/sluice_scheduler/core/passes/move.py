@@ -10,6 +10,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
+from sluice.quantities import format_amount
+
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
@@ -18,7 +20,7 @@ from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import levels_rise
 from sluice_scheduler.core.passes.search import Search
-from sluice_scheduler.core.passes.session import Session
+from sluice_scheduler.core.passes.session import LOST_WORK, Session
 from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
@@ -59,7 +61,7 @@ class Move:
         self._outside = bool(self._covering)  # what a guarantee covers is looked for outside it first
 
     @property
-    def _taken(self) -> Collection[Unit]:
+    def taken(self) -> Collection[Unit]:
         return self._search.taken
 
     def _new_search(self) -> Search:
@@ -97,7 +99,7 @@ class Move:
         return self._inside_queue()
 
     def _fits_into_what_is_kept(self) -> bool:
-        """Whether there is room, but for whose turn comes first: nobody who deserves what he has gives way to that."""
+        """Whether the claim would fit, were room not kept for others: nobody loses what he deserves for that."""
         return not self._covering and all(self._paper.missing(room) <= room.kept for room, _ in self._rooms)
 
     def _is_due(self) -> bool:
@@ -147,8 +149,8 @@ class Move:
         return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
 
     def _may_come_back(self, mine: Branch, theirs: Branch) -> bool:
-        """Whether the claimant's branch has too much only of what somebody has to leave in another room still: that may
-        be one of its own."""
+        """Whether the claimant's branch has too much only of kinds that somebody must still give in another room. That
+        may be one of its own pods."""
         kinds = [kind for kind, _ in self._spot.kinds]
         if not self._before.is_above(theirs, kinds):
             return False
@@ -163,7 +165,7 @@ class Move:
             return True
         if not self._session.ripens.has(turn_ends_ms(self._state, unit_keys(unit))):
             return False
-        return self._search.is_within_lost_work(unit)
+        return LOST_WORK in self._session.lifted or self._search.is_within_lost_work(unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
         """Whether a guarantee covers the claim in which the victim has no part.
@@ -192,7 +194,7 @@ class Move:
         if next(self._short_rooms(), None) is not None:
             return False
         self._search.spare()
-        return bool(self._taken or self._broken)
+        return bool(self.taken or self._broken)
 
     def _break_promises(self) -> None:
         """A claim of higher priority takes over what is held for a lower one in its queue."""
@@ -210,7 +212,7 @@ class Move:
 
     def _is_right(self) -> bool:
         """Whether the move raises the potential strictly, and robs nobody poorer."""
-        taken, worth = self._taken, self._session.worth
+        taken, worth = self.taken, self._session.worth
         if self._spares and not self._spares_deserved():
             return False
         rise = worth.rise_of_guaranteed(taken, self._covering_then(), self._spot.cost)
@@ -245,10 +247,10 @@ class Move:
         return not self._stays_poorer(*below_common(self._leaf, victim))
 
     def _spares_deserved(self) -> bool:
-        """Whether what branches deserve is taken only in units that straddle, or for who may have it. The largest unit
-        goes last."""
+        """Whether nobody loses what he deserves, but in a unit that straddles or to a claim that may have it. The
+        largest unit is counted last."""
         paper = Paper(self._forest)
-        for unit in sorted(self._taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
+        for unit in sorted(self.taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
             mine, theirs = below_common(self._leaf, unit.leaf)
             if self._spares or not (self._is_owed_by(unit.leaf) or self._may_have_deserved(mine, theirs)):
                 kinds = [kind for kind, _ in self._forest.kind_of.cost(unit.cost)]
@@ -258,7 +260,7 @@ class Move:
         return True
 
     def _may_have_deserved(self, mine: Branch, theirs: Branch) -> bool:
-        """What others deserve is for who stays within what it deserves itself, or had less than is left to them."""
+        """A claimant may have what others deserve if it stays within what it deserves, or had less than they keep."""
         if self._before.share(mine) < self._paper.share(theirs):
             return True
         asked = [kind for kind, _ in self._spot.kinds]
@@ -270,12 +272,12 @@ class Move:
         for leaf in self._paper.touched:
             if leaf.is_leaf:
                 mine = [cost for other, cost in came if other is leaf]
-                after = worth.deserved(self._paper, leaf, self._taken, mine)
+                after = worth.deserved(self._paper, leaf, self.taken, mine)
                 rise += after - worth.deserved(self._before, leaf, ())
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
 
     def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
-        """What else deserved fits on paper into what the victims leave: of the claimant's line, then of others'."""
+        """Other claims that are deserved and fit on paper into what victims leave, those of its own line first."""
         if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
             return []
         found: list[tuple[Branch, Claim, Cost]] = []
@@ -343,10 +345,10 @@ class Move:
         state.forest.leave(claim.key)
         reason = "Preempted" if self._inside else "Reclaimed"
         deadlines = [state.now_ms]
-        for unit in self._taken:
+        for unit in self.taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
             self._session.budget.spend(3)
-        self._session.worth.forget(self._taken)
+        self._session.worth.forget(self.taken)
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,
@@ -366,13 +368,31 @@ class Move:
                 f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
             )
         if self._is_owed_by(unit.leaf):
-            return f"{self._leaf.name} is owed this by a guarantee"
+            return self._why_owed(unit)
         mine, theirs = below_common(self._leaf, unit.leaf)
         return (
             f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
             f"{self._deserves(theirs)}, {mine.name} has {as_percent(mine.share)} and deserves "
             f"{self._deserves(mine)}"
         )
+
+    def _why_owed(self, unit: Unit) -> str:
+        """Which guarantee covers the claim: one of what the unit gives, if there is one."""
+        mine, _ = below_common(self._leaf, unit.leaf)
+        outside = (branch for branch in self._covering if mine in branch.path)
+        found = [(branch, bound) for branch in outside for bound in branch.guarantees]
+        found = [each for each in found if each[1].part(self._spot.cost)]
+        branch, bound = max(found, key=lambda each: each[1].part(unit.cost) > 0)
+        resource = bound.dims[0][2]
+        asked, held = bound.part(self._spot.cost), branch.used(bound)
+        owed = (
+            f"{self._leaf.name} is owed {format_amount(resource, asked)} {resource} by {bound.name}, of which "
+            f"{branch.name} holds {format_amount(resource, held)} now"
+        )
+        if bound.part(unit.cost):
+            return owed
+        beside = {dim[2] for dim, _ in self._spot.cost} & {dim[2] for dim, _ in unit.cost}
+        return f"{owed}; its claim asks for {' and '.join(sorted(beside))} beside that"
 
     def _deserves(self, branch: Branch) -> str:
         return as_percent(branch.deserved_share(self._forest.whole))

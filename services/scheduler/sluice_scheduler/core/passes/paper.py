@@ -79,14 +79,15 @@ class Paper:
         return used + sum(moved.get(dim, 0) for dim in bound.dims) if moved else used
 
     def missing(self, room: Room) -> int:
-        """How much more than a room allows would be held for good. Of what is kept for another that counts which is
-        there: nobody has to make room for another."""
+        """How much more than a room allows would be held for good. Room that is kept for others counts as held as far
+        as it is free now: a claim need not free room for them."""
         over = self.used(room.branch, room.bound) - room.bound.amount
         kept = room.kept_before(self._claim) if room.kept else 0
         return over + min(kept, max(0, room.bound.amount - room.branch.used(room.bound)))
 
     def missing_beside(self, room: Room) -> int:
-        """The same for those who come in by the way: what becomes free beside the claim is kept for others first."""
+        """The same for claims that come in beside this one. They get what victims leave only after those that room is
+        kept for."""
         kept = room.kept_before(self._claim) if room.kept else 0
         return self.used(room.branch, room.bound) - room.bound.amount + kept
 

@@ -62,14 +62,21 @@ def _stands_on(state: State) -> tuple[int, int, int, int]:
 
 
 def _let_in(session: Session, leaf: Branch, claim: Claim) -> bool:
-    """Let a claim push others out, at any of its spots; whether it did. First where nothing is taken that somebody
-    deserves: how nodes are cut into pools is not to decide who loses."""
+    """Let a claim push others out; whether it did."""
+    move = find_move(session, leaf, claim)
+    if move is not None:
+        move.carry_out()
+    return move is not None
+
+
+def find_move(session: Session, leaf: Branch, claim: Claim) -> Move | None:
+    """How a claim may push others out, at any of its spots. First where nothing is taken that somebody deserves: how
+    nodes are cut into pools is not to decide who loses."""
     session.budget.spend()
     spots = claim.shape.spots[:_SPOTS_MAX]
     for spares in (True, False) if len(spots) > 1 else (False,):
         for spot in spots:
             move = Move(session, leaf, claim, spot, spares=spares)
             if move.find():
-                move.carry_out()
-                return True
-    return False
+                return move
+    return None

@@ -124,7 +124,7 @@ def serve(state: State, budget: Budget) -> bool:
 
 
 def serve_kept(state: State, budget: Budget) -> None:
-    """Let in those that fit into what is kept for them. Who else comes in makes room for none of them."""
+    """Let claims into the room that is kept for them. This comes before serving others, who only take room."""
     while len(state.turns) and not budget.is_spent:
         found = reserved_that_fits(state)
         if found is None:
@@ -228,8 +228,8 @@ def start_free(state: State, budget: Budget) -> None:
 
 
 def open_reserved(state: State, budget: Budget) -> None:
-    """Open pods against what is reserved for them: no claim, no turn. Those for whom the budget is too small open
-    with the next passes."""
+    """Open pods for which their application has room reserved: they need no claim and no turn. What exceeds the budget
+    opens with the next passes."""
     may_open, state.may_open = state.may_open, {}
     for key in sorted(may_open):
         app = may_open[key]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Final, Literal, TypeAlias
+
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Ripens
@@ -9,11 +12,20 @@ from sluice_scheduler.core.passes.potential import Worth
 from sluice_scheduler.core.passes.search import Ranking
 from sluice_scheduler.core.state.state import State
 
+#: What a Queue may say that keeps others from taking its pods, however much they are owed.
+Rule: TypeAlias = Literal["reclaim", "lostWork"]
+RECLAIM_OFF: Final = "reclaim"
+LOST_WORK: Final = "lostWork"
+
 
 class Session:
     """For all moves that it tries."""
 
-    def __init__(self, state: State, budget: Budget, ripens: Ripens) -> None:
+    def __init__(
+        self, state: State, budget: Budget, ripens: Ripens, *, lifted: Collection[Rule] = ()
+    ) -> None:
+        """`lifted`: moves are tried on paper, as if no queue had such a rule."""
+        self.lifted = lifted
         self.state = state
         self.budget = budget
         self.ripens = ripens
@@ -23,12 +35,13 @@ class Session:
     def is_closed(self, branch: Branch) -> bool:
         """Whether nobody may take anything from a branch now, but for who is below it."""
         queue = branch.queue
-        if queue is not None and not queue.facts.reclaim:
+        if queue is not None and not queue.facts.reclaim and RECLAIM_OFF not in self.lifted:
             return True
         return branch.is_leaf and self._is_unripe(branch)
 
     def ripe_since_ms(self, leaf: Branch) -> int | None:
-        """Of a queue's growth that may be taken which was admitted by then; when the next may be is noted."""
+        """A queue's growth may be taken if it was admitted by this time; None if its age does not matter. When the next
+        growth becomes old enough is noted."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self.state.units.get(leaf.name)
         if not minimum_ms or units is None:

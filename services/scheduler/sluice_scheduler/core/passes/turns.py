@@ -91,7 +91,7 @@ def served(state: State, claim: str) -> None:
 
 
 def _settle(state: State, turn: Turn) -> None:
-    """Who was let in out of turn holds nothing any more: it makes up for no longer than it had it."""
+    """A claim that was let in out of turn holds nothing any more. It makes up only for the time in which it held."""
     had_ms = min(state.now_ms - turn.served_ms, lasts_ms(state, turn))
     turn.even_ms = turn.served_ms + (turn.even_ms - turn.served_ms) * had_ms // max(1, lasts_ms(state, turn))
     turn.served_ms = 0
@@ -115,7 +115,8 @@ def _clear(turn: Turn) -> None:
 
 
 def _times_its_share(state: State, turn: Turn) -> int:
-    """How many times what its queues deserve a claim holds, of what it has most of; 1 where shares don't count."""
+    """How many times as much a claim asks for as its queues deserve, of the kind where that is most. 1 where shares
+    don't count."""
     leaf = state.forest.leaves.get(turn.queue)
     if leaf is None or not _reclaims(leaf):
         return 1
@@ -318,8 +319,8 @@ def _came_ms(state: State, key: str) -> int:
 
 
 def _first_that_could_fit(state: State, guarantees: Guarantees, leaf: Branch) -> tuple[Claim, Spot] | None:
-    """The first claim of a line that could ever fit, and where, those before for which room was kept in vain least
-    often: one that can't stands in the way of nobody, unless the line is strict."""
+    """The first claim of a line that could ever fit, and where. Claims for which room was kept in vain less often come
+    first. A claim that can never fit is passed over, unless the line is strict."""
     if not len(leaf.line) or not _wants_room(leaf):
         return None
     could_fit = (

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Shape, pod_cost
+from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
+from sluice_scheduler.core.passes.kept import passable
 from sluice_scheduler.core.reports.why import Why, reason_of
 from sluice_scheduler.core.state.members import queue_of
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.state.turns import turn_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Drain
 
@@ -58,10 +60,9 @@ def _at_length(state: State, key: str, found: Why) -> str:
     if found.promised:
         leaving = sum(1 for keys in state.evicting.values() for each in keys if state.pod(each).holds)
         sentence += f", {leaving} in all"
-    if found.claim is not None and found.bound is not None:
+    if found.claim is not None and found.spot is not None:
         leaf = state.forest.leaves[found.claim.line]
-        before = [other for other in leaf.line if other.place < found.claim.place]
-        sentence += _standing(state, leaf) + _ends_before(state, leaf, found.claim, before)
+        sentence += _standing(state, leaf) + _ends_before(state, leaf, found.claim, found.spot)
     if pod is not None and pod.facts.claims_devices:
         sentence += UNCOUNTED
     return sentence
@@ -75,18 +76,10 @@ def _standing(state: State, leaf: Branch) -> str:
     return f"; {leaf.name} has {held} by weight and deserves {deserved}"
 
 
-def _ends_before(state: State, leaf: Branch, claim: Claim, before: Iterable[Claim]) -> str:
+def _ends_before(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
     """How many of its queue's pods must have ended for it to fit under every bound, whichever of them end and
     whatever those before it in line take; nothing where that alone does not make room."""
-    spot = state.forest.any_spot(claim.shape)
-    assert spot is not None, f"{claim.key} is short of a bound without a place"
-    cost = spot.cost
-    shapes = Counter(other.shape for other in before)
-    missing: dict[Room, int] = {}
-    for room, asked in state.forest.rooms_for(leaf, cost):
-        taken = sum(times * _most_of(shape, room.bound) for shape, times in shapes.items())
-        if asked and asked + taken > room.left:
-            missing[room] = asked + taken - room.left
+    missing = _missing(state, leaf, claim, spot)
     pods = [state.pod(key) for key in state.holders.get(leaf.name, ())]
     costs = [pod_cost(pod) for pod in pods if not pod.evicting]
     costs = [each for each in costs if any(room.bound.part(each) for room in missing)]
@@ -100,6 +93,24 @@ def _ends_before(state: State, leaf: Branch, claim: Claim, before: Iterable[Clai
     return f"; it fits once {count} of {leaf.name}'s pods with {resources} {have} ended{condition}"
 
 
+def _missing(state: State, leaf: Branch, claim: Claim, spot: Spot) -> dict[Room, int]:
+    """What a claim lacks, by room. Those before it in line take what they ask for, or what is kept for them: not
+    both. While room is kept for the claim itself, it waits for none of them."""
+    turn = turn_of(state, claim.key)
+    has_turn = turn is not None and bool(turn.cost)
+    before = [] if has_turn else [other for other in leaf.line if other.place < claim.place]
+    passed = passable(state) if leaf.covering(spot.cost) else set()
+    missing: dict[Room, int] = {}
+    for room, asked in state.forest.rooms_for(leaf, spot.cost):
+        kept = room.kept_for.keys() - passed
+        shapes = Counter(other.shape for other in before if other.key not in kept)
+        taken = sum(times * _most_of(shape, room.bound) for shape, times in shapes.items())
+        left = room.free_for(claim.key) if has_turn else room.left_beside(passed)
+        if asked and asked + taken > left:
+            missing[room] = asked + taken - left
+    return missing
+
+
 def _most_of(shape: Shape, bound: Bound) -> int:
     return max((bound.part(spot.cost) for spot in shape.spots), default=0)
 
@@ -110,20 +121,23 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
     return next((count for count, total in enumerate(freed, start=1) if total >= missing), None)
 
 
-def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Iterable[Room]) -> bool:
+def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Collection[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
     for shape in state.forest.shapes.values():
-        asks = any(room.bound.part(spot.cost) for spot in shape.spots for room in rooms)
-        if asks and any(
-            other is not leaf and _shares(other, room) for other in shape.lines for room in rooms
-        ):
+        asked = [room for room in rooms if any(room.bound.part(spot.cost) for spot in shape.spots)]
+        others = [other for other in shape.lines if other is not leaf]
+        if any(_may_take(other, room, claim) for other in others for room in asked):
             return True
-    behind = (other for other in leaf.line if other.place > claim.place)
-    return not leaf.line.strict and any(other.shape is not claim.shape for other in behind)
+    if leaf.line.strict or all(claim.key in room.kept_for for room in rooms):
+        return False
+    return any(other.place > claim.place and other.shape is not claim.shape for other in leaf.line)
 
 
-def _shares(leaf: Branch, room: Room) -> bool:
-    return room.branch in leaf.path
+def _may_take(leaf: Branch, room: Room, claim: Claim) -> bool:
+    """What is kept for a claim is passed by nobody but those whom a guarantee covers."""
+    if room.branch not in leaf.path:
+        return False
+    return claim.key not in room.kept_for or any(branch.may_cover for branch in leaf.path)
 
 
 def _eta(state: State, queue: str, position: int) -> int | None:
@@ -157,16 +171,30 @@ def waiting(state: State, queue: str) -> list[str]:
     """Keys of what waits in a queue and below it: what has a promise, what stands in line, what can't,
     and what is set aside."""
     state.forest.settle()
-    branch = state.forest.branch(queue)
     found: list[str] = []
-    for name, leaf in state.forest.leaves.items():
-        if branch is not None and branch in leaf.path:
-            promised = sorted((p for p in state.promises if p.queue == name), key=attrgetter("made"))
-            misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
-            in_line = sorted(leaf.line, key=lambda claim: claim.place)
-            aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
-            found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
+    for name, leaf in _leaves_of(state, queue).items():
+        promised = sorted((p for p in state.promises if p.queue == name), key=attrgetter("made"))
+        misdirected = sorted(key for key in state.misdirected if state.pod(key).queue == name)
+        in_line = sorted(leaf.line, key=lambda claim: claim.place)
+        aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
+        found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
     return found
+
+
+def pausing(state: State, queue: str) -> list[str]:
+    """Keys of what stands in no line for a while, in a queue and below it: applications that pause, or whose pods are
+    refused, and pods that could not be admitted."""
+    leaves = _leaves_of(state, queue)
+    applications = [each for each in state.workloads if each.queue in leaves and not each.facts.finished]
+    pauses = [each.key for each in applications if (each.job.refusal if each.admitted else each.retry_ms)]
+    pods = (state.pod(key) for key in state.retries)
+    return sorted(pauses) + sorted(pod.key for pod in pods if pod.queue in leaves and pod.phase == "Waiting")
+
+
+def _leaves_of(state: State, queue: str) -> dict[str, Branch]:
+    branch = state.forest.branch(queue)
+    leaves = state.forest.leaves.items()
+    return {name: leaf for name, leaf in leaves if branch is not None and branch in leaf.path}
 
 
 def keys_of(state: State, namespace: str, name: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sluice.decisions import Condition, GrantedPods, ReportWorkload
 
 from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures
+from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.cell import StampAbout
 from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
 from sluice_scheduler.core.state.members import queue_of, set_aside_by
@@ -18,8 +19,6 @@ from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.core.stored.entities import STATUS, Pool, Queue, Report
 
 REASON: Final = "SetAside"
-#: So many things a queue's condition names.
-NAMED: Final = 3
 _OF_QUEUE: Final[QueueFigures] = {
     "usage": {},
     "demand": {},
@@ -81,9 +80,8 @@ def by_queue(state: State) -> dict[str, str]:
 
 def _sentence(state: State, keys: list[str]) -> str:
     asides = [aside for key in keys if (aside := state.aside(key)) is not None]
-    more = f" and {len(asides) - NAMED} more" if len(asides) > NAMED else ""
-    names = ", ".join(aside.name or aside.what for aside in asides[:NAMED])
-    return f"set aside: {names}{more}; {set_aside_because(state, keys[0])}"
+    names = few([aside.name or aside.what for aside in asides])
+    return f"set aside: {names}; {set_aside_because(state, keys[0])}"
 
 
 def plain_queue(state: State, queue: Queue) -> tuple[QueueFigures, list[Condition]]:

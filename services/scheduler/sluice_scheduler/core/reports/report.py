@@ -12,6 +12,7 @@ from sluice.events import QueueFacts
 from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures, pool_figures, queue_figures
+from sluice_scheduler.core.reports.guaranteed import too_much_guaranteed
 from sluice_scheduler.core.reports.kept_aside import (
     all_are_silent,
     by_queue,
@@ -21,6 +22,7 @@ from sluice_scheduler.core.reports.kept_aside import (
     plain_pool,
     plain_queue,
 )
+from sluice_scheduler.core.reports.named import NAMED, few
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -28,8 +30,6 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import Pool, Queue, Report
 
-#: So many pods, or sentences, a condition's message names.
-NAMED: Final = 3
 #: Statuses of Queues at one tick at the most: a thousand that change would be all that the API server does.
 TOLD_MAX: Final = 20
 
@@ -44,6 +44,7 @@ def report(state: State) -> None:
     state.report_due = False
     pods, applications = _pods_by_queue(state), _applications_by_queue(state)
     asides = by_queue(state) if len(state.asides) else {}
+    too_much = too_much_guaranteed(state)
     told = 0
     queues = (q for q in state.queues if q.cluster == state.home and not is_silent(state, q.key))
     for queue in sorted(queues, key=partial(_last_told, state)):
@@ -56,7 +57,7 @@ def report(state: State) -> None:
         elif node is not None:
             own = pods[node.name]
             figures = queue_figures(state, node, own.pending, own.running, applications[node.name])
-            conditions = _queue_conditions(state, node, own)
+            conditions = _queue_conditions(state, node, own, too_much.get(node.name, ""))
             conditions += conditions_of(state, queue.key, asides.get(queue.name, ""))
             told += _tell_queue(state, queue, figures, conditions)
     for pool in (pool for pool in state.own_pools if not is_silent(state, pool.key)):
@@ -200,7 +201,7 @@ def _forget_old_losses(state: State) -> None:
             state.report_due = True
 
 
-def _queue_conditions(state: State, node: QueueNode, own: QueuePods) -> list[Condition]:
+def _queue_conditions(state: State, node: QueueNode, own: QueuePods, too_much: str) -> list[Condition]:
     over = _over(state, node)
     return [
         condition(state, "Ready", good=True, problem=node.problem),
@@ -211,6 +212,7 @@ def _queue_conditions(state: State, node: QueueNode, own: QueuePods) -> list[Con
             good=True,
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
+        condition(state, "GuaranteesFit", good=True, problem=too_much),
         condition(state, "Bypassed", good=False, problem=_bypassed(state, own.bypassed)),
         condition(state, "Misdirected", good=False, problem=_misdirected(own.misdirected)),
     ]
@@ -279,10 +281,7 @@ def _misdirected(pods: Iterable[Pod]) -> str:
 
 
 def _few(pods: Iterable[Pod]) -> str:
-    """The first few by name, and how many more."""
-    names = sorted(f"{pod.namespace}/{pod.name}" for pod in pods)
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return few(sorted(f"{pod.namespace}/{pod.name}" for pod in pods))
 
 
 def _over(state: State, node: QueueNode) -> str:

@@ -6,7 +6,7 @@ creation is never shown as pending: its release and one status are all that is w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, TypedDict
 
@@ -21,6 +21,9 @@ from sluice.decisions import (
     WorkloadPhase,
 )
 
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Claim
+from sluice_scheduler.core.passes.lifted import any_rules
 from sluice_scheduler.core.reports.explain import Lines
 from sluice_scheduler.core.reports.granted import granted_pods, is_short
 from sluice_scheduler.core.reports.kept_aside import (
@@ -30,7 +33,7 @@ from sluice_scheduler.core.reports.kept_aside import (
     is_silent,
     report_plainly,
 )
-from sluice_scheduler.core.reports.why import BEHIND_FIRST, Why, reason_of_application
+from sluice_scheduler.core.reports.why import BEHIND_FIRST, Why, reason_of, reason_of_application
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.kinship import controlled
@@ -62,7 +65,7 @@ class JobFigures(TypedDict):
 
 def show(state: State) -> None:
     lines = Lines(state)
-    _tell_new_firsts(state)
+    _tell_new_reasons(state)
     status_due, state.status_due = state.status_due, {}
     there = (workload for key in sorted(status_due) if (workload := state.workloads.get(key)) is not None)
     found = [each for each in there if not (is_silent(state, each.key) or controlled(state, each))]
@@ -77,15 +80,45 @@ def show(state: State) -> None:
         _tell(state, workload, lines)
 
 
-def _tell_new_firsts(state: State) -> None:
-    """Nothing has happened to an application that comes to be the first of a strict line, and yet it waits for
-    something else than its status says."""
+def _tell_new_reasons(state: State) -> None:
+    """Nothing has happened to an application that waits for something else now than its status says: it has come to
+    be the first of a strict line, room is kept for it no more, or a rule of others' queues stands in its way."""
+    for claim in _whose_reason_may_differ(state):
+        last = _last_of(state, claim)
+        if last is not None:
+            reason = reason_of(state, last.about).reason
+            if all(each.reason != reason for each in last.conditions):
+                state.status_due[last.about] = None
+
+
+def _whose_reason_may_differ(state: State) -> Iterator[Claim]:
+    """Though no pod came or went. Who has a turn, or might push others out, is looked at with every few ticks where
+    there are many: to find out what is in the way costs as much as a search for victims."""
+    claims = [claim for turn in state.turns if (claim := state.forest.claims.get(turn.claim)) is not None]
+    ruled = any_rules(state)
     for leaf in state.forest.leaves.values():
-        first = leaf.line.first() if leaf.line.strict else None
-        workload = workload_of(state, first.key) if first is not None else None
-        last = state.reports.get(f"{Report.kind}/{workload.key}") if workload is not None else None
+        first = leaf.line.first()
+        if first is None:
+            continue
+        last = _last_of(state, first) if leaf.line.strict else None
         if last is not None and any(each.reason == BEHIND_FIRST for each in last.conditions):
-            state.status_due[last.about] = None
+            yield first
+        if ruled and _is_due(state, leaf, first):
+            claims.append(first)
+    begin = state.now_ms // 1_000 * WAITING_TOLD_MAX % max(1, len(claims))
+    yield from (claims[begin:] + claims[:begin])[:WAITING_TOLD_MAX]
+
+
+def _last_of(state: State, claim: Claim) -> Report | None:
+    """What was last told of the application that a claim is of."""
+    workload = workload_of(state, claim.key)
+    return state.reports.get(f"{Report.kind}/{workload.key}") if workload is not None else None
+
+
+def _is_due(state: State, leaf: Branch, claim: Claim) -> bool:
+    return any(
+        leaf.covering(spot.cost) or leaf.is_owed(spot.kinds, state.forest.whole) for spot in claim.shape.spots
+    )
 
 
 def _last_told(state: State, workload: Workload) -> tuple[int, str]:

@@ -13,7 +13,11 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.passes.claimants import is_barred
+from sluice_scheduler.core.passes.kept import spot_at
+from sluice_scheduler.core.passes.lifted import rule_in_the_way
+from sluice_scheduler.core.passes.session import LOST_WORK, RECLAIM_OFF, Rule
 from sluice_scheduler.core.reports.granted import granted_pods, is_short
+from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import controlled
@@ -21,6 +25,7 @@ from sluice_scheduler.core.state.members import set_aside_by, workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import turn_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
+from sluice_scheduler.core.stored.entities import Turn
 
 NO_POOL: Final = "no pool has a node that its node selector allows: change the selector, or add a pool"
 #: Nobody came for what an application was granted.
@@ -29,6 +34,17 @@ NO_SHOW: Final = "NobodyCame"
 GANG_DEADLINE: Final = "GangDeadline"
 #: Others in a strict line stand before it.
 BEHIND_FIRST: Final = "BehindFirst"
+_UNWRITTEN: Final = (
+    "its {} could not be written, or was refused: it is tried again; `sluice audit tail` shows the answer"
+)
+#: It would push others out, but for a rule of their queues.
+_RULES: Final[dict[Rule, tuple[str, str]]] = {
+    LOST_WORK: (
+        "LostWorkBound",
+        "no more running time may be lost there within this hour (reclaim.lostWorkPerHourSeconds)",
+    ),
+    RECLAIM_OFF: ("ReclaimOff", "nothing may be taken back there (reclaim.enabled is false)"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +59,7 @@ class Why:
     waits: bool = True
     more: str = ""  # goes on where the sentence ends, when it is told at length
     claim: Claim | None = None  # what stands in line
-    bound: Bound | None = None  # what keeps it out, until others end
+    spot: Spot | None = None  # where it waits for others to end
     never_fits: bool = False  # whatever ends
     promised: bool = False  # what leaves makes room for it
     eta_ms: int | None = None  # when it may be served at the earliest, where that is known
@@ -113,7 +129,7 @@ def _silent() -> Why:
 
 
 def _first_in_line(state: State, keys: Sequence[str]) -> Why | None:
-    """Why that waits which stands first in line, or has a promise if nothing stands in line."""
+    """Why the first of these in line waits. If none stands in line, why the one with a promise does."""
     claims = [claim for key in keys if (claim := state.forest.claims.get(key)) is not None]
     if claims:
         return _of_claim(state, min(claims, key=lambda claim: claim.place))
@@ -141,7 +157,7 @@ def _of_pause(workload: Workload) -> Why:
     if workload.late_starts:
         late = "its minimum did not run within its deadline after its admission"
         return Why(reason=GANG_DEADLINE, sentence=late, more="; it pauses, and is in line again then")
-    return Why(reason="Retry", sentence="its release could not be written: it is tried again")
+    return Why(reason="Retry", sentence=_UNWRITTEN.format("release"))
 
 
 def _of_admitted(workload: Workload, sets: Sequence[GrantedPods]) -> Why:
@@ -169,7 +185,7 @@ def _of_pod(state: State, pod: Pod) -> Why:
         return Why(reason="Problem", sentence=pod.problem)
     if pod.retry_ms:
         left = "its application is gone, and it should go too; if it does not, it stands for itself"
-        written = "its admission could not be written; it is offered again"
+        written = _UNWRITTEN.format("admission")
         return Why(reason="Retry", sentence=written if pod.admitted_ms else left, eta_ms=pod.retry_ms)
     return _of_member(state, pod)
 
@@ -248,24 +264,37 @@ def _of_claim(state: State, claim: Claim) -> Why:
         sentence = f"{leaf.name} serves strictly in order, and others stand before it"
         return Why(reason=BEHIND_FIRST, sentence=sentence, claim=claim)
     turn = turn_of(state, claim.key)
-    has_turn = turn is not None and bool(turn.cost)
+    if turn is not None and turn.cost:
+        spot = spot_at(state, claim.shape, turn.pools) or spot
     short = _short_of(state, leaf, spot, claim)
     if short is None:
         return Why(reason="NextPass", sentence="it fits, and is served when its turn comes", claim=claim)
-    bound = short[0].bound
-    resource = bound.dims[0][2]
-    sentence = f"waits for {format_amount(resource, bound.part(spot.cost))} {resource} under {bound.name}"
+    return _of_short(state, claim, spot, turn, short)
+
+
+def _of_short(state: State, claim: Claim, spot: Spot, turn: Turn | None, short: tuple[Room, bool]) -> Why:
+    """What keeps it out until others end, and why it does not push them out."""
+    room, only_kept = short
+    resource = room.bound.dims[0][2]
+    reason = "NoRoom" if room.branch is state.forest.root else "OverLimit"
+    sentence = (
+        f"waits for {format_amount(resource, room.bound.part(spot.cost))} {resource} under {room.bound.name}"
+    )
+    more = "; there is room, but it is kept for a claim whose turn came before" * only_kept
     if is_barred(state, claim):
         sentence += "; it lost pods before and takes none from others now"
-    kept = "; its turn has come, and room is kept for it" if has_turn else ""
-    return Why(
-        reason="NoRoom" if bound.name.startswith("pool ") else "OverLimit",
-        sentence=sentence,
-        more=kept or "; there is room, but it is kept for a claim whose turn came before" * short[1],
-        claim=claim,
-        bound=bound,
-        eta_ms=(turn.start_ms or None) if turn is not None else None,
-    )
+    if turn is not None and turn.cost:
+        more = "; its turn has come, and room is kept for it"
+    elif turn is not None and turn.rests_ms > state.now_ms:
+        reason = "RoomRests"
+        sentence += "; room was kept for it in vain and given up, and is kept for it again after a rest"
+        more += f"; that ends in {(turn.rests_ms - state.now_ms) // 1000} s"
+    rule = None if only_kept else rule_in_the_way(state, claim)
+    if rule is not None:
+        reason, because = _RULES[rule.rule]
+        sentence += f"; it is owed room that {few(rule.queues)} holds, and {because}"
+    eta_ms = turn.start_ms if turn is not None else 0
+    return Why(reason=reason, sentence=sentence, more=more, claim=claim, spot=spot, eta_ms=eta_ms or None)
 
 
 def _short_of(state: State, leaf: Branch, spot: Spot, claim: Claim) -> tuple[Room, bool] | None:

@@ -90,7 +90,8 @@ class PodSetBook:
 
     @property
     def usable(self) -> list[str]:
-        """The pods that open against what is reserved, the oldest first. Who is too large for it uses up its turn."""
+        """The pods that open against what is reserved, the oldest first. A pod that is too large for it is skipped, and
+        nobody opens in its place."""
         return [key for _, _, key in self.ready.by_age[: self.reserved] if key in self.within]
 
     def hold(self, pod: Pod) -> None:

@@ -43,7 +43,7 @@ class StampAbout(Stamp):
 
 
 class Barren(NamedTuple):
-    """What a search for victims stood on that found none, and when a claim or a victim becomes ripe."""
+    """A search found no victims: what it depended on, and when the next claim or victim becomes ripe."""
 
     version: int
     grounds: int
@@ -79,7 +79,8 @@ class CellTables(Tables):
 
     @property
     def coarse_now_ms(self) -> int:
-        """The time as those see it who take back: what only time changes is looked at anew now and then."""
+        """The time as taking back sees it. It moves in steps, so that a search is repeated for time alone only now and
+        then."""
         return self.now_ms - self.now_ms % self.pace_ms
 
     @property

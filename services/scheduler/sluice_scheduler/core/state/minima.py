@@ -63,7 +63,8 @@ def is_within(pod: Pod, size: Resources) -> bool:
 
 
 def reclaimable(workload: Workload, pod_set: PodSetFacts) -> int:
-    """P − min(P, C − n): of parallelism P, pods that have succeeded and will not be replaced."""
+    """How many of P pods that run at a time have succeeded and will not be replaced: P − min(P, C − n), where C must
+    succeed and n have."""
     succeeded = succeeded_of(workload, pod_set)
     completions = pod_set.count if pod_set.completions is None else pod_set.completions
     return pod_set.count - max(0, min(pod_set.count, completions - succeeded))

@@ -8,10 +8,10 @@ from sluice_scheduler.core.stored.accounts import Pod
 class Residents:
     def __init__(self) -> None:
         self._on_node: dict[tuple[str, str], set[str]] = {}
-        self._homeless: set[str] = set()  # who holds of no pool
+        self._homeless: set[str] = set()  # pods that hold and are charged to no pool
 
     def of(self, cluster: str, node: str) -> set[str]:
-        """Whose pool may change with a node."""
+        """The pods whose pool may change when a node changes."""
         return self._on_node.get((cluster, node), set()) | self._homeless
 
     def add(self, pod: Pod) -> None:

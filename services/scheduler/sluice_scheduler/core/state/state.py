@@ -31,7 +31,7 @@ from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 12
+CORE_VERSION: Final = 13
 
 
 class State(Derived):

@@ -160,13 +160,11 @@ class Turn(Entity):
     kept_ms: int = 0  # since when room is kept
     is_late: bool = False  # for it has waited for so long, and not because it comes first
     in_vain: int = 0  # how often room was kept until it was given up
-    rests_ms: int = (
-        0  # until then the pools keep room for nobody after that; behind a limit, its queue for none
-    )
+    #: After room was given up, the pools keep room for nobody until then; behind a limit, its queue keeps none.
+    rests_ms: int = 0
     served_ms: int = 0  # when it was let in out of turn
-    even_ms: int = (
-        0  # by then its queue has had no more than it deserves after that: before, no claim of it is late
-    )
+    #: After that no claim of its queue is late until then: by then the queue has had no more than it deserves.
+    even_ms: int = 0
 
     @property
     def key(self) -> str:
