@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from one_cell import OneCell
 from sluice.events import PodSetFacts, WorkloadEvent, WorkloadFacts
+from sluice_scheduler.core import State
 from sluice_scheduler.core.applications import binding
 from test_pieces_of_work import counted
 
@@ -73,3 +74,37 @@ def test_what_has_gone_names_no_queue_any_more() -> None:
     cell.pod("choosy", "a", queue="a")
     cell.pod("choosy", "a", change="DELETED")
     assert cell.state.choosy == {}
+
+
+def half_running() -> OneCell:
+    """Of two pods one runs, and the other waits."""
+    cell = OneCell()
+    cell.pool(cpu=1000)
+    cell.queue("top")
+    cell.queue("a")
+    cell.namespace("a")
+    cell.pod("runs", "a")
+    cell.pod("runs", "a", gated=False)
+    cell.pod("waits", "a")
+    return cell
+
+
+def test_a_queue_takes_its_pods_along_to_another_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = half_running()
+    moved = counted(monkeypatch, State, "_enter")
+    cell.queue("a", parent="top")
+    assert moved == []
+    top = cell.state.forest.branch("top")
+    assert top is not None
+    assert list(top.usage.values()) == [1000]
+
+
+def test_what_holds_is_told_of_a_problem_and_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = half_running()
+    moved = counted(monkeypatch, State, "_enter")
+    cell.queue("a", parent="nobody")
+    assert [pod.name for _, pod in moved] == ["waits"]
+    assert queues(cell) == {"runs": ("a", True), "waits": ("a", True)}
+    cell.queue("a")
+    assert queues(cell) == {"runs": ("a", False), "waits": ("a", False)}
+    assert cell.state.validate() == []

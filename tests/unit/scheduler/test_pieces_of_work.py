@@ -28,6 +28,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.lines import Line
+from sluice_scheduler.core.fairness.rooms import Bound
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.spreads import Spread
 from sluice_scheduler.core.passes.budget import OVERDRAFT, PIECES, Budget
@@ -225,6 +226,26 @@ def test_of_many_shapes_in_line_only_the_first_are_looked_at(
     many = looked_at(800, monkeypatch, strict=strict)
     assert min(few[0], many[0]) >= 20
     assert many[1] < 2 * few[1] + 8 * 800
+
+
+def test_few_of_many_sizes_are_compared_for_each_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody walks a queue because each of its pods asks for something else."""
+    compared = []
+    for pods in (200, 1_000):
+        bench = Bench(2)
+        configured(bench, reclaim_after_ms=0)
+        victim, claimant = bench.queues
+        bench.submit(pods, requests=lambda n: {"cpu": 1000 + n}, queues=[victim])
+        bench.capacity(sum(1000 + n for n in range(pods)))
+        bench.submit(20, requests=lambda _: {"cpu": 5_000}, queues=[claimant], series=1)
+        with monkeypatch.context() as inside:
+            parts = counted(inside, Bound, "part")
+            for _ in range(3):
+                bench.tick(1000)
+                bench.go_on()
+            compared.append(len(parts))
+        assert len([pod for pod in bench.state.pods if pod.evicting]) >= 20
+    assert compared[1] < 1.3 * compared[0]
 
 
 def test_queues_that_give_nothing_are_not_looked_at_for_each_pod(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ queues:
   - {name: c, guaranteed: {cpu: 1}}
   - {name: more, parent: c, guaranteed: {cpu: 2}}
 events:
-  - {at: 0s, submit: {name: base, queue: a, podSets: [{name: main, count: 2, requests: {cpu: "1"}}]}}
+  - {at: 0s, submit: {name: base, queue: a, podSets: [{name: main, count: 2, requests: {cpu: "1", memory: 512Mi}}]}}
   - at: 0s
     submit:
       name: gang
@@ -172,14 +172,14 @@ def test_each_line_of_json_is_what_the_contract_says(
         "lost_work_total_ms": 4000,
         "admitted": {"base": {"main": 2}, "gang": {"x": 1, "y": 1}, "lost": {"main": 0}},
         "pending": {"base": {"main": 0}, "gang": {"x": 0, "y": 0}, "lost": {"main": 2}},
-        "usage": {"a": {"default/cpu": 4.0, "default/memory": gibi}, "b": {}, "c": {}, "more": {}},
+        "usage": {"a": {"default/cpu": 4.0, "default/memory": 2 * gibi}, "b": {}, "c": {}, "more": {}},
         "shares": {"a": 1.0, "b": 0.0, "c": 0.0, "more": 0.0},
         "reclaims": 2,
         # Ten about pods; admissions of base, gang, w and gang again; gang's end between; a notice on `more`.
         "decisions": 10 + 4 + 1 + 1,
         "wait_ms": {"a": waited, "b": at_once, "c": at_once, "more": {"p50": 2000, "p99": 2000}},
         "still_waiting": {"a": 0, "b": 0, "c": 0, "more": 2},
-        "utilisation": {"default/cpu": 1.0, "default/memory": round(1 / 8 * 3.5 / 5, 6)},
+        "utilisation": {"default/cpu": 1.0, "default/memory": round(1 / 8 + 1 / 8 * 3.5 / 5, 6)},
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice_scheduler import metrics
+from sluice_scheduler.core.state.alike import Alike
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.validate import Validation
 from sluice_scheduler.core.stored.accounts import Pod
@@ -44,6 +45,7 @@ FORGOTTEN: dict[str, Callable[[State], None]] = {
     "a room": lambda state: setattr(state.forest.root.rooms[0], "left", 1),
     "a line": lambda state: state.forest.leave(pod(state, "waits").key),
     "a unit": lambda state: state.units["team"].growth.clear(),
+    "a size": lambda state: setattr(state.units["team"], "alike", Alike(())),
     "an index": lambda state: state.retries.update({"pod/sim/nobody": 1}),
 }
 

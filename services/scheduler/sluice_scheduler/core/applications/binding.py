@@ -242,10 +242,14 @@ def regroup(state: State, pods: Iterable[Pod]) -> None:
 
 
 def _place_pod(state: State, pod: Pod, application: str, pod_set: str) -> None:
-    found = (application, pod_set, *standing_of(state, pod, application))
-    if found != (pod.application, pod.pod_set, pod.queue, pod.problem):
+    queue, problem = standing_of(state, pod, application)
+    moved = (application, pod_set, queue) != (pod.application, pod.pod_set, pod.queue)
+    if moved or (problem != pod.problem and not pod.holds):
         with state.changing(pod):
-            pod.application, pod.pod_set, pod.queue, pod.problem = found
+            pod.application, pod.pod_set, pod.queue, pod.problem = application, pod_set, queue, problem
+    elif problem != pod.problem:
+        pod.problem = problem  # what holds goes on holding: books and lines do not go by it
+        state.pods.put(pod)
 
 
 def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:

@@ -271,10 +271,8 @@ class HeldBack:
 
 def below_common(one: Branch, other: Branch) -> tuple[Branch, Branch]:
     """The branches of two leaves right under their lowest common ancestor."""
-    above = set(one.path)
-    theirs = next(branch for branch in other.path if branch.parent in above)
-    mine = next(branch for branch in one.path if branch.parent is theirs.parent)
-    return mine, theirs
+    pairs = zip(reversed(one.path), reversed(other.path), strict=False)
+    return next((mine, theirs) for mine, theirs in pairs if mine is not theirs)
 
 
 def up_to(branch: Branch, leaf: Branch) -> tuple[Branch, ...]:

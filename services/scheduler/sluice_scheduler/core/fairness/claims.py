@@ -103,12 +103,16 @@ class KindOf:
         return kind
 
     def cost(self, cost: Cost) -> KindCost:
-        if len({dim[1] for dim, _ in cost}) <= 1:  # of one pool nothing adds up
-            return tuple([(self._known.get(dim) or self(dim), amount) for dim, amount in cost])
+        pool = cost[0][0][1] if cost else ""
+        for dim, _ in cost:
+            if dim[1] != pool:
+                return self._summed(cost)
+        known = self._known  # of one pool nothing adds up
+        return tuple([(known.get(dim) or self(dim), amount) for dim, amount in cost])
+
+    def _summed(self, cost: Cost) -> KindCost:
         sums: dict[Kind, int] = {}
-        for dim, amount in cost:
-            kind = self(dim)
-            sums[kind] = sums.get(kind, 0) + amount
+        add(sums, ((self(dim), amount) for dim, amount in cost))
         return tuple(sums.items())
 
 

@@ -25,7 +25,7 @@ from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.turns import turn_ends_ms
-from sluice_scheduler.core.state.units import Unit, in_victims_order, unit_keys
+from sluice_scheduler.core.state.units import Unit, unit_keys
 from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
@@ -50,6 +50,7 @@ class Move:
         self._leaf = leaf
         self._claim = claim
         self._spot = spot
+        self._asked = [kind for kind, _ in spot.kinds]
         self._rooms = self._forest.rooms_for(leaf, spot.cost)
         self._covering = leaf.covering(spot.cost)
         self._before = Paper(self._forest)
@@ -64,7 +65,8 @@ class Move:
     def taken(self) -> Collection[Unit]:
         return self._search.taken
 
-    def _new_search(self) -> Search:
+    def _new_search(self, *, within: Branch | None = None) -> Search:
+        """`within`: the claim's own queue, to search that alone."""
         return Search(
             self._state,
             self._session.budget,
@@ -72,9 +74,10 @@ class Move:
             paper=self._paper,
             short=self._short_rooms,
             may_take_from=self._may_take_from,
-            may_take=self._may_take,
+            may_take=self._may_preempt if within else self._may_take,
             ripe_since_ms=self._session.ripe_since_ms,
-            avoid=self._leaf,
+            avoid=None if within else self._leaf,
+            within=within,
         )
 
     def _short_rooms(self) -> Iterator[Room]:
@@ -94,6 +97,7 @@ class Move:
                 return True
             if self._outside:
                 self._outside = False
+                self._search = self._new_search()
                 if self._between_queues():
                     return True
         return self._inside_queue()
@@ -112,11 +116,10 @@ class Move:
 
     def _between_queues(self) -> bool:
         search = self._search
-        if search.small_units() and self._is_right():
+        if any(self._is_right() for _ in search.small_sets()):
             return True
         if not search.met_any:
             return False  # nor will it by units of other sizes
-        search.give_back_all()
         for unit in search.enough_by_itself()[:_SINGLES_MAX]:
             search.take(unit)
             if self._is_right():
@@ -145,18 +148,16 @@ class Move:
         the other has more than it deserves."""
         if self._paper.share(mine) < theirs.share:
             return True
-        kinds = [kind for kind, _ in self._spot.kinds]
-        return not self._paper.is_above(mine, kinds) and self._before.is_above(theirs, kinds)
+        return self._before.is_above(theirs, self._asked) and not self._paper.is_above(mine, self._asked)
 
     def _may_come_back(self, mine: Branch, theirs: Branch) -> bool:
         """Whether the claimant's branch has too much only of kinds that somebody must still give in another room. That
         may be one of its own pods."""
-        kinds = [kind for kind, _ in self._spot.kinds]
-        if not self._before.is_above(theirs, kinds):
+        if not self._before.is_above(theirs, self._asked):
             return False
         later = islice(self._short_rooms(), 1, None)
         comes = {self._forest.kind_of(dim) for room in later for dim in room.bound.dims}
-        return all(kind in comes or not self._paper.is_above(mine, (kind,)) for kind in kinds)
+        return all(kind in comes or not self._paper.is_above(mine, (kind,)) for kind in self._asked)
 
     def _may_take(self, unit: Unit) -> bool:
         if not self._session.ripens.has(unit.ripe_ms):
@@ -183,18 +184,13 @@ class Move:
             return False
         self._inside = True
         self._break_promises()
-        for unit in in_victims_order(self._state, self._leaf):
-            if next(self._short_rooms(), None) is None:
-                break
-            self._session.budget.spend()
-            if unit.priority >= self._claim.priority or not self._session.ripens.has(unit.ripe_ms):
-                continue
-            if any(room.bound.part(unit.cost) for room in self._short_rooms()):
-                self._search.take(unit)
-        if next(self._short_rooms(), None) is not None:
-            return False
-        self._search.spare()
-        return bool(self.taken or self._broken)
+        if next(self._short_rooms(), None) is None:
+            return bool(self._broken)
+        self._search = self._new_search(within=self._leaf)
+        return self._search.any_units()
+
+    def _may_preempt(self, unit: Unit) -> bool:
+        return unit.priority < self._claim.priority and self._session.ripens.has(unit.ripe_ms)
 
     def _break_promises(self) -> None:
         """A claim of higher priority takes over what is held for a lower one in its queue."""
@@ -263,8 +259,7 @@ class Move:
         """A claimant may have what others deserve if it stays within what it deserves, or had less than they keep."""
         if self._before.share(mine) < self._paper.share(theirs):
             return True
-        asked = [kind for kind, _ in self._spot.kinds]
-        return not any(self._paper.is_above(branch, asked) for branch in up_to(mine, self._leaf))
+        return not any(self._paper.is_above(branch, self._asked) for branch in up_to(mine, self._leaf))
 
     def _rise_of_deserved(self, let_in: list[tuple[Branch, Claim, Cost]]) -> int:
         worth, rise = self._session.worth, 0

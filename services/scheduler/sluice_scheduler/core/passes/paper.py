@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, slack
+
+_NOTHING: Final[Mapping[Kind, int]] = {}
 
 
 class Paper:
@@ -65,13 +68,21 @@ class Paper:
         over = (self.held(branch, kind) << FRACTION_BITS) - branch.deserved.get(kind, 0)
         return over // branch.weight
 
-    def is_apart(self, branch: Branch, kind: Kind) -> bool:
-        """Whether a branch has more or less than it deserves of a kind, but for a rounding."""
-        return abs(self.surplus(branch, kind)) > slack(self._forest.whole.get(kind, 0))
+    def apart(self, branch: Branch, kind: Kind) -> int:
+        """The same, but for a rounding: who has what it deserves is nothing above it."""
+        surplus = self.surplus(branch, kind)
+        return surplus if abs(surplus) > slack(self._forest.whole.get(kind, 0)) else 0
 
     def is_above(self, branch: Branch, kinds: Iterable[Kind]) -> bool:
         """Whether a branch has more than it deserves of any of these."""
-        return any(self.surplus(branch, kind) > slack(self._forest.whole.get(kind, 0)) for kind in kinds)
+        moved, whole = self._kinds.get(branch, _NOTHING), self._forest.whole
+        held, deserved = branch.held, branch.deserved
+        for kind in kinds:  # as `surplus` says; this is asked of every queue that might give something
+            amount = held.get(kind, 0) + moved.get(kind, 0)
+            over = (amount << FRACTION_BITS) - deserved.get(kind, 0)
+            if over > 0 and over // branch.weight > slack(whole.get(kind, 0)):
+                return True
+        return False
 
     def used(self, branch: Branch, bound: Bound) -> int:
         used = branch.used(bound)
@@ -92,5 +103,8 @@ class Paper:
         return self.used(room.branch, room.bound) - room.bound.amount + kept
 
     def holds(self, branch: Branch, dims: tuple[Dim, ...]) -> bool:
-        moved = self._dims.get(branch, {})
-        return any(branch.usage.get(dim, 0) + moved.get(dim, 0) > 0 for dim in dims)
+        usage, moved = branch.usage, self._dims.get(branch, {})
+        for dim in dims:  # noqa: SIM110 - this is asked of every queue that might give something
+            if usage.get(dim, 0) + moved.get(dim, 0) > 0:
+                return True
+        return False

@@ -1,22 +1,25 @@
 """The search for victims: what must leave so that something fits.
 
-Victims come from the branches furthest above what they deserve, from the room that is too small downward; from
-each queue in its order. Among the sets that serve, smaller units go before larger ones: first only units that
-are no larger than what is missing; then one unit that is enough by itself, the smallest first; then any.
+Victims come from the branches furthest above what they deserve, from the room that is too small downward; which of
+a queue's units go is choice.py's. Among the sets that serve, smaller units go before larger ones: first only units
+that are no larger than what is missing; then one unit that is enough by itself, the smallest first; then any.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import combinations, islice
 from typing import Final, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind
 from sluice_scheduler.core.fairness.rooms import Room
+from sluice_scheduler.core.fairness.shares import part_of_kind
 from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.passes.choice import ANY_SIZE, Choice, by_age, by_size
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
@@ -24,13 +27,10 @@ from sluice_scheduler.core.stored.entities import LostWork
 
 #: So many branches with nothing to give are looked at before a search is given up.
 _BARREN_MAX: Final = 24
-#: So many units of one queue are looked at in one search.
-_LOOKS_MAX: Final = 256
-#: So many of them may be of the room's resources and yet not serve.
-_UNFIT_MAX: Final = 32
-#: So many units that are enough by themselves are compared.
+#: So many queues are looked at for units that are enough by themselves.
 _ENOUGH_MAX: Final = 16
-_ANY_SIZE: Final = 1 << 62
+#: Pieces of work for each queue that gives its part of a lot: its growth may have to be put in order by size first.
+_QUEUE_COSTS: Final = 3
 #: All sets are tried of so many units in so many queues.
 _FEW: Final = 8
 _FEW_LEAVES: Final = 16
@@ -93,8 +93,13 @@ class Ranking:
 def _standing(child: Branch, kind: Kind, paper: Paper) -> _Standing:
     """Of equals who has most goes first: none of them is above what it deserves by what a rounding leaves."""
     newest_first = (-child.order[0], child.order[1])
-    above = paper.surplus(child, kind) if paper.is_apart(child, kind) else 0
-    return (-above, -paper.share(child), newest_first, 0 if child.is_implicit else 1, child)
+    return (
+        -paper.apart(child, kind),
+        -paper.share(child),
+        newest_first,
+        0 if child.is_implicit else 1,
+        child,
+    )
 
 
 class Search:
@@ -112,6 +117,7 @@ class Search:
         may_take: Callable[[Unit], bool],
         ripe_since_ms: Callable[[Branch], int | None] = lambda _: None,
         avoid: Branch | None = None,
+        within: Branch | None = None,
         in_parts: bool = False,
     ) -> None:
         self._state = state
@@ -123,12 +129,15 @@ class Search:
         self._may_take = may_take
         self._ripe_since_ms = ripe_since_ms  # of a queue's pods those may be taken that were admitted by then
         self._avoid = avoid  # the leaf of the claim itself
+        self._within = within  # nothing is taken outside this branch
         self._in_parts = (
             in_parts  # what is missing may be taken in several passes, as far as each one's budget goes
         )
-        self._left: dict[Branch, list[Unit]] = {}  # units that were looked at and not taken
-        self._looks: dict[Branch, Iterator[Unit]] = {}
+        self._by_age = False  # nothing is chosen by size
+        self._choices: dict[Branch, Choice] = {}
         self._whole: set[int] = set()  # applications that were taken whole
+        #: The branches below another that may give something of a room, as long as nothing is taken.
+        self._open_at_first: dict[tuple[Room, Branch], list[Branch]] = {}
         self._was_short: dict[Room, None] = {}
         self._work_ms: dict[Branch, int] = {}  # the running time that queues would lose
         self.met_any = False  # whether it has come to any queue that may give something
@@ -140,6 +149,19 @@ class Search:
         """Take units that are no larger than what is missing."""
         return self._collect(small=True)
 
+    def small_sets(self) -> Iterator[None]:
+        """Sets of such units: as few as possible, then the newest, who are protected least."""
+        if self.small_units():
+            yield
+        had_others = any(choice.had_others for choice in self._choices.values())
+        self.give_back_all()
+        if had_others:
+            self._by_age = True
+            if self.small_units():
+                yield
+            self._by_age = False
+            self.give_back_all()
+
     def any_units(self) -> bool:
         """Take units of any size."""
         return self._collect(small=False)
@@ -149,16 +171,18 @@ class Search:
         missing = [(room, self._paper.missing(room)) for room in self._short()]
         if not missing:
             return []
-        found: list[tuple[int, int, int, Unit]] = []
-        for leaf in islice(self._leaves(missing[0][0]), _ENOUGH_MAX):
-            for at, unit in enumerate(islice(self._units_in(leaf), _ENOUGH_MAX)):
+        found: list[tuple[int, int, int, int, Unit]] = []
+        room, dims = missing[0][0], self._short_dims()
+        for leaf in islice(self._leaves(room), _ENOUGH_MAX):
+            for at, unit in enumerate(self._choice(leaf).first_of_each(room, may_go=self._is_free)):
                 self._budget.spend(at % 4 == 0)
                 parts = [(room.bound.part(unit.cost), need) for room, need in missing]
-                if all(part >= need for part, need in parts) and self._is_free(unit):
+                if all(part >= need for part, need in parts):
+                    others = sum(1 for dim, _ in unit.cost if dim not in dims)
                     waste = sum(part - need for part, need in parts)
                     work_ms = unit.work_ms(self._state.coarse_now_ms)
-                    found.append((waste, work_ms, len(found), unit))
-        return [unit for *_, unit in sorted(found, key=lambda each: each[:3])]
+                    found.append((others, waste, work_ms, len(found), unit))
+        return [unit for *_, unit in sorted(found, key=lambda each: each[:4])]
 
     def all_sets(self) -> Iterator[None]:
         """Where there are few units, all sets that are enough and of which nobody could be spared."""
@@ -215,7 +239,7 @@ class Search:
     def give_back_all(self) -> None:
         for unit in list(self.taken):
             self.give_back(unit)
-        self._left, self._looks = {}, {}
+        self._choices = {}
 
     def spare(self) -> None:
         """Let those go that turn out not to be needed, the largest first."""
@@ -235,8 +259,8 @@ class Search:
         while (room := next(self._short(), None)) is not None:
             self._budget.spend()
             self._was_short[room] = None
-            most = self._paper.missing(room) if small else _ANY_SIZE
-            unit = self._next_unit(room, room.branch, most)
+            most = self._paper.missing(room) if small else ANY_SIZE
+            unit = self._next_unit(room, self._within or room.branch, most)
             if unit is None or (self._budget.is_overdrawn and not self._in_parts):
                 return False
             self.take(unit)
@@ -249,7 +273,7 @@ class Search:
         if scope.is_leaf:
             return None if scope is self._avoid else self._unit_in(room, scope, most)
         with closing(self._open_children(room, scope)) as children:
-            for child in islice(children, _BARREN_MAX):
+            for child in children:
                 if self._in_parts and self.taken and self._budget.is_spent:
                     return None
                 unit = self._next_unit(room, child, most)
@@ -260,7 +284,7 @@ class Search:
 
     def _leaves(self, room: Room) -> Iterator[Branch]:
         """Queues that may give something, the furthest above what they deserve first."""
-        yield from self._leaves_below(room, room.branch)
+        yield from self._leaves_below(room, self._within or room.branch)
 
     def _leaves_below(self, room: Room, scope: Branch) -> Iterator[Branch]:
         if scope.is_leaf:
@@ -268,13 +292,26 @@ class Search:
                 yield scope
             return
         with closing(self._open_children(room, scope)) as children:
-            first = list(islice(children, _BARREN_MAX))
+            first = list(children)
         for child in first:
             yield from self._leaves_below(room, child)
 
     def _open_children(self, room: Room, scope: Branch) -> Generator[Branch, None, None]:
-        """Those that may give something, the furthest above what they deserve first. Who may not costs a little, and
-        hides nobody."""
+        """Those that may give something, the furthest above what they deserve first; no more than so many."""
+        known = None if self.taken else self._open_at_first.get((room, scope))
+        if known is not None:
+            yield from known
+            return
+        found: list[Branch] = []
+        with closing(self._children_in_order(room, scope)) as children:
+            for child in islice(children, _BARREN_MAX):
+                found.append(child)
+                yield child
+        if not self.taken:
+            self._open_at_first[(room, scope)] = found
+
+    def _children_in_order(self, room: Room, scope: Branch) -> Generator[Branch, None, None]:
+        """Who may give nothing costs a little, and hides nobody."""
         dims = room.bound.dims
         kind = self._state.forest.kind_of(dims[0])
         ranking = self._ranking.in_order(scope, kind, dims, paper=self._paper, own=self._avoid)
@@ -299,26 +336,36 @@ class Search:
     def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
         """The queue's next unit that holds something of the room, and no more than so much."""
         self.met_any = True
-        passed = self._left.setdefault(leaf, [])
-        for at, unit in enumerate(passed):
-            if 0 < room.bound.part(unit.cost) <= most and self._is_free(unit):
-                del passed[at]
-                return unit
-        looks = self._looks.get(leaf)
-        if looks is None:
-            looks = self._looks[leaf] = self._units_in(leaf)
-        unfit = sum(1 for unit in passed if room.bound.part(unit.cost))
-        while len(passed) < _LOOKS_MAX and unfit < _UNFIT_MAX:
-            following = next(looks, None)
-            if following is None:
-                return None
-            part = room.bound.part(following.cost)
-            if 0 < part <= most and self._is_free(following):
-                return following
-            passed.append(following)
-            unfit += part > 0
-            self._budget.spend(len(passed) % 8 == 0)
-        return None
+        choose = partial(self._least_wasteful, room)
+        return self._choice(leaf).best(room, most, may_go=self._is_free, choose=choose)
+
+    def _choice(self, leaf: Branch) -> Choice:
+        choice = self._choices.get(leaf)
+        if choice is None:
+            if self._by_age:
+                classes = by_age(self._units_in(leaf))
+            else:
+                classes = by_size(self._state, leaf, self._ripe_since_ms(leaf))
+            choice = self._choices[leaf] = Choice(self._budget, classes)
+            self._budget.spend(_QUEUE_COSTS if self._in_parts else 1)
+        return choice
+
+    def _short_dims(self) -> set[Dim]:
+        return {dim for room in self._short() for dim in room.bound.dims}
+
+    def _least_wasteful(self, room: Room, units: Collection[Unit]) -> Unit:
+        """Who holds the fewest resources that nobody is short of; then the largest that is no larger than what is
+        missing, or else the smallest; then who holds least of those resources; then the newest."""
+        missing, short = self._paper.missing(room), self._short_dims()
+        whole, kind_of = self._state.forest.whole, self._state.forest.kind_of
+
+        def merit(unit: Unit) -> tuple[int, int, int, tuple[int, int, str]]:
+            part = room.bound.part(unit.cost)
+            others = [(dim, amount) for dim, amount in unit.cost if dim not in short]
+            waste = sum(part_of_kind(amount, whole.get(kind_of(dim), 0)) for dim, amount in others)
+            return -len(others), part if part <= missing else -part, -waste, unit.place
+
+        return max(units, key=merit)
 
     def _is_free(self, unit: Unit) -> bool:
         """Not taken with its application yet."""

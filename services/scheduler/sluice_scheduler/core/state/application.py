@@ -16,6 +16,7 @@ from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of
+from sluice_scheduler.core.state.alike import Entry
 from sluice_scheduler.core.state.books import PodSetBook, age_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import stuck_in
@@ -27,7 +28,7 @@ from sluice_scheduler.core.state.minima import (
 )
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.state.promises import break_promise
-from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.state.units import entry_of
 from sluice_scheduler.core.state.wanted import (
     asks_the_same,
     gang_claim,

@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeVar
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.claims import Cost, Part, part_of
+from sluice_scheduler.core.state.alike import Entry
 from sluice_scheduler.core.state.minima import is_within
-from sluice_scheduler.core.state.units import Entry
 from sluice_scheduler.core.stored.accounts import Pod
 
 _T = TypeVar("_T")

@@ -1,9 +1,9 @@
 """Units: what can be taken back, kept in order for each queue.
 
 A *unit* is pods that can only be taken back together: one pod of growth (or one replica), or a whole gang.
-Growth goes before gangs, lower priority before higher, newest before oldest. Each queue has two lists, its
-growth and its gangs, in the order in which they are protected: who goes first stands last, where lists are
-cheap to change.
+Growth goes before gangs, lower priority before higher, and newest before oldest where nothing is chosen by size
+(passes/choice.py). Each queue has two lists, its growth and its gangs, in the order in which they are protected:
+who goes first stands last, where lists are cheap to change.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.state.alike import Alike, Entry, Sizes
 from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod
 
@@ -25,22 +26,19 @@ if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
     from sluice_scheduler.core.state.state import State
 
-#: Lowest priority last, then the newest last; and the key of a pod, or of an application's claim.
-Entry: TypeAlias = tuple[int, int, int, str]
-
-
-_by_priority = itemgetter(0)
-_by_admission = itemgetter(1)
+_priority_of = itemgetter(0)
+_admission_of = itemgetter(1)
 
 
 class Units:
     """What one queue's pods can be taken back as."""
 
-    __slots__ = ("alone", "gangs", "growth", "none_before_ms")
+    __slots__ = ("alike", "alone", "gangs", "growth", "none_before_ms")
 
     def __init__(self) -> None:
         self.growth: list[Entry] = []
         self.gangs: list[Entry] = []
+        self.alike: Alike | None = None  # the growth by size, once a search has asked for it
         self.none_before_ms = 0  # no unit was admitted earlier
         #: Units of single pods without an application, by key, because a search meets them again and again.
         self.alone: dict[str, Unit] = {}
@@ -57,28 +55,34 @@ class Units:
         self.none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
         return False
 
-    def grown_by(self, time_ms: int) -> Iterator[Entry]:
+    def grown_by(self, time_ms: int | None) -> Iterator[Entry]:
         """The growth that was admitted then or earlier, who goes first first. Who came later costs nothing."""
-        for begin, end in self._grown_by(time_ms):
-            for at in reversed(range(begin, end)):
-                yield self.growth[at]
+        for begin, end in _by_priority(self.growth, time_ms):
+            yield from _newest_first(self.growth, begin, end)
 
     def first_grown_after(self, time_ms: int) -> int | None:
         """When the first growth was admitted that came later."""
-        later = [self.growth[end] for _, end in self._grown_by(time_ms) if end < len(self.growth)]
-        return min((entry[1] for entry in later if entry[1] > time_ms), default=None)
+        ends = (end for _, end in _by_priority(self.growth, time_ms))
+        later = (self.growth[end][1] for end in ends if end < len(self.growth))
+        return min((admitted_ms for admitted_ms in later if admitted_ms > time_ms), default=None)
 
-    def _grown_by(self, time_ms: int) -> Iterator[tuple[int, int]]:
-        """Of each priority from where to where such growth stands, the lowest first."""
-        begin = len(self.growth)
-        while begin:
-            priority, until = self.growth[begin - 1][0], begin
-            begin = bisect_left(self.growth, priority, hi=until, key=_by_priority)
-            yield begin, bisect_left(self.growth, time_ms + 1, begin, until, key=_by_admission)
+    def growth_by_size(self, state: State, time_ms: int | None) -> Iterator[tuple[Iterator[Entry], Sizes]]:
+        """The growth of each priority, the lowest first: in order of age, and by what pods ask for."""
+        if self.alike is None:
+            self.alike = Alike(self.growth)
+        ranges = _by_priority(self.growth, time_ms)
+        for (begin, end), sizes in zip(ranges, self.alike.by_priority(state), strict=True):
+            yield _newest_first(self.growth, begin, end), sizes
+
+    def gangs_by_priority(self) -> Iterator[Iterator[Entry]]:
+        for begin, end in _by_priority(self.gangs, None):
+            yield _newest_first(self.gangs, begin, end)
 
     def add(self, entry: Entry, *, growth: bool) -> None:
         self.none_before_ms = min(self.none_before_ms, entry[1])
         insort(self.growth if growth else self.gangs, entry)
+        if growth and self.alike is not None:
+            self.alike.add(entry)
 
     def remove(self, entry: Entry, *, growth: bool) -> None:
         entries = self.growth if growth else self.gangs
@@ -86,6 +90,23 @@ class Units:
         assert entries[at] == entry, f"{entry} is not among its queue's units"
         del entries[at]
         self.alone.pop(entry[3], None)
+        if growth and self.alike is not None:
+            self.alike.remove(entry)
+
+
+def _by_priority(entries: list[Entry], time_ms: int | None) -> Iterator[tuple[int, int]]:
+    """Of each priority from where to where those stand that were admitted by then, the lowest first."""
+    begin = len(entries)
+    while begin:
+        priority, end = entries[begin - 1][0], begin
+        begin = bisect_left(entries, priority, hi=end, key=_priority_of)
+        if time_ms is not None:
+            end = bisect_left(entries, time_ms + 1, begin, end, key=_admission_of)
+        yield begin, end
+
+
+def _newest_first(entries: list[Entry], begin: int, end: int) -> Iterator[Entry]:
+    return (entries[at] for at in reversed(range(begin, end)))
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +138,14 @@ class Unit:
         if self.is_whole and app is not None and app.workload is not None:
             return self.admitted_ms, app.workload.seq
         return self.admitted_ms, max((pod.seq for pod in self.pods), default=0)
+
+    @property
+    def place(self) -> tuple[int, int, str]:
+        """Among those of its class, the newest last."""
+        if self.is_whole:
+            assert self.application is not None
+            return self.admitted_ms, 0, self.application.claim_key
+        return self.admitted_ms, self.pods[-1].seq, self.pods[-1].key
 
     @property
     def pauses(self) -> bool:
@@ -157,16 +186,9 @@ def in_victims_order(
     aside. `grown_by_ms`: without growth that was admitted later."""
     units = state.units.get(leaf.name)
     if units is None:
-        return
-    growth = reversed(units.growth) if grown_by_ms is None else units.grown_by(grown_by_ms)
-    seen: set[str] = set()  # pods of replicas that had their turn
-    for unit, key in _made(state, leaf, units, growth, pausing=pausing):
-        if len(unit.pods) > 1 and unit.growth:
-            if key in seen:
-                continue
-            seen.update(pod.key for pod in unit.pods)
-        if pausing or not unit.pauses:
-            yield unit
+        return iter(())
+    entries = chain(units.grown_by(grown_by_ms), reversed(units.gangs))
+    return units_of_entries(state, leaf, entries, set(), pausing=pausing)
 
 
 def in_order_of_protection(state: State, leaf: Branch) -> list[Unit]:
@@ -174,12 +196,13 @@ def in_order_of_protection(state: State, leaf: Branch) -> list[Unit]:
     return list(in_victims_order(state, leaf, pausing=True))[::-1]
 
 
-def _made(
-    state: State, leaf: Branch, units: Units, growth: Iterable[Entry], *, pausing: bool
-) -> Iterator[tuple[Unit, str]]:
-    live: dict[str, bool] = {}
+def units_of_entries(
+    state: State, leaf: Branch, entries: Iterable[Entry], seen: set[str], *, pausing: bool = False
+) -> Iterator[Unit]:
+    """`seen`: pods of replicas that had their turn."""
+    units, live = state.units[leaf.name], dict[str, bool]()
     any_aside = bool(len(state.asides))
-    for *_, key in chain(growth, reversed(units.gangs)):
+    for *_, key in entries:
         if any_aside and _is_left_out(state, key, pausing=pausing):
             continue
         unit = units.alone.get(key)
@@ -187,11 +210,15 @@ def _made(
             unit = unit_of(state, leaf, key)
             if unit.application is None and not unit.pods[0].application:
                 units.alone[key] = unit
+        if len(unit.pods) > 1 and unit.growth:
+            if key in seen:
+                continue
+            seen.update(pod.key for pod in unit.pods)
         cluster = unit.cluster
         if cluster not in live:
             live[cluster] = state.is_live(cluster)
-        if live[cluster]:
-            yield unit, key
+        if live[cluster] and (pausing or not unit.pauses):
+            yield unit
 
 
 def _is_left_out(state: State, key: str, *, pausing: bool) -> bool:

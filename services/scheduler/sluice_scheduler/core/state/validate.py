@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, group_of, pod_cost
+from sluice_scheduler.core.state.alike import Entry, size_of
 from sluice_scheduler.core.state.books import PodSetBook, Ready
 from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
 from sluice_scheduler.core.state.minima import is_within
 from sluice_scheduler.core.state.promises import promised_cost
-from sluice_scheduler.core.state.units import Entry, entry_of
+from sluice_scheduler.core.state.units import entry_of
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.state.application import Application
@@ -146,6 +147,7 @@ def _queue(state: State, leaf: Branch) -> Iterator[str]:
     for claim in leaf.line:
         if forest.claims.get(claim.key) is not claim or claim.line != name:
             yield f"{claim.key}: stands in the line of {name}, but is not known to stand there"
+    yield from _sizes(state, name)
     for branch in leaf.path:
         kinds: dict[tuple[str, str], int] = {}
         add(kinds, ((forest.kind_of(dim), amount) for dim, amount in branch.usage.items()))
@@ -158,6 +160,20 @@ def _queue(state: State, leaf: Branch) -> Iterator[str]:
         for room in branch.rooms:
             if room.left != room.measure():
                 yield f"{room.bound.name}: {room.left} are left of it, but {room.measure()} should be"
+
+
+def _sizes(state: State, queue: str) -> Iterator[str]:
+    """Whether the growth that a search finds by size is the queue's, and of that size."""
+    units = state.units.get(queue)
+    if units is None or units.alike is None:
+        return
+    standing = list(units.alike.standing())
+    if sorted(entry for entry, _ in standing) != units.growth:
+        yield f"queue {queue}: its growth by size is not its growth"
+    for entry, cost in standing:
+        pod = state.pods.get(entry[3])
+        if pod is not None and cost not in (None, size_of(pod)):
+            yield f"{pod.key}: stands among pods of another size"
 
 
 def _held(state: State, queue: str) -> tuple[dict[Dim, int], dict[Dim, int], dict[Group, list[int]]]:
