@@ -306,9 +306,8 @@ def clean_up(state: State) -> None:
         workload = state.may_open[key].workload
         if workload is None or workload.facts.kind not in _SPARK or not state.is_live(workload.cluster):
             continue
-        for pod in [
-            state.pod(key) for book in state.may_open[key].books.values() for key in sorted(book.waiting)
-        ]:
+        waiting = [pod for book in state.may_open[key].books.values() for pod in book.waiting]
+        for pod in [state.pod(key) for key in sorted(waiting)]:
             if _is_orphaned(state, workload, pod):
                 _delete(state, pod)
 

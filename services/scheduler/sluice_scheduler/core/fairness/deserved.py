@@ -41,6 +41,7 @@ class Deserving:
         self._asked: dict[Branch, Asked] = {}
         self._stale: dict[Branch, None] = {}  # branches whose children ask for something else than before
         self._given: dict[Branch, Amounts] = {}
+        self._orphaned: dict[Kind, int] = {}
         self._all_stale = True
 
     def asks_anew(self, leaf: Branch) -> None:
@@ -51,8 +52,9 @@ class Deserving:
 
     def update(self, orphaned: Mapping[Kind, int]) -> dict[Branch, dict[Kind, int]]:
         """What branches deserve now, as far as that has changed. `orphaned`: held by nobody's queue."""
-        if not self._stale and not self._all_stale:
+        if not self._stale and not self._all_stale and orphaned == self._orphaned:
             return {}
+        self._orphaned = dict(orphaned)
         self._ask(self._root)
         given = {
             kind: float(max(0, amount - orphaned.get(kind, 0))) for kind, amount in self._capacity.items()

@@ -310,6 +310,9 @@ class Forest(Fits):
         self._refresh_all()
         for shape in list(self.shapes.values()):
             self._place_anew(shape)
+        self.pressure = {}  # with one pool nothing was counted
+        for shape in self.shapes.values():
+            self._press(shape, sum(shape.lines.values()))
 
     def _refresh_all(self) -> None:
         """Capacity has changed, and with it shares and percentages; some shapes may go elsewhere now."""
