@@ -131,6 +131,9 @@ class Deserving:
             asked.paces = {group: pace / top for group, pace in asked.paces.items()}
 
     def _set_floors(self, branch: Branch, asked: Asked) -> None:
+        if branch.is_leaf and not branch.floor:
+            asked.floors = dict.fromkeys(asked.totals, 0.0)
+            return
         totals = self._by_kind(asked)
         for group in asked.totals:
             named = [k for k in _kinds(group) if k in branch.floor and totals.get(k, 0.0) > 0]
@@ -150,9 +153,10 @@ class Deserving:
         return totals
 
     def _dominant(self, group: Group, amounts: Iterable[float]) -> float:
-        found = 0.0
-        for kind, amount in _along(group, 0, amounts).items():
-            found = max(found, amount / self._capacity[kind])
+        found, supply, capacity = 0.0, group[0][0], self._capacity
+        for resource, amount in zip(group[1], amounts, strict=True):
+            if amount > 0:
+                found = max(found, amount / capacity[(supply, resource)])
         return found
 
     # ---- top down

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from sluice_scheduler.core.fairness.branch import COVERED, Branch
-from sluice_scheduler.core.fairness.claims import Claim, Demand, Kind, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Kind, KindCost, Shape, Spot
 from sluice_scheduler.core.fairness.shares import slack
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.state.members import workload_of
@@ -58,6 +58,7 @@ class Claimants:
         self._richest: dict[Branch, list[tuple[int, Branch]]] = {}
         #: The children of each branch that had more than they deserve of a kind, when the pass began.
         self._above: dict[tuple[Branch, Kind], dict[Branch, None]] = {}
+        self._apart: dict[Shape, list[Spot]] = {}
         self._paper = Paper(state.forest)
         for leaf in self._forest.leaves.values():
             self.again(leaf)
@@ -111,11 +112,25 @@ class Claimants:
             return False
         if not self._ripens.has(claim.created_ms + state.config.reclaim_after_ms):
             return False
-        return _preempts(leaf) or any(self._may_push_at(leaf, spot) for spot in claim.shape.spots)
-
-    def _may_push_at(self, leaf: Branch, spot: Spot) -> bool:
-        if leaf.covering(spot.cost):
+        if _preempts(leaf):
             return True
+        if any(branch.guarantees for branch in leaf.path) and any(
+            leaf.covering(spot.cost) for spot in claim.shape.spots
+        ):
+            return True
+        return any(self._may_push_for(leaf, spot) for spot in self._spots_apart(claim.shape))
+
+    def _spots_apart(self, shape: Shape) -> list[Spot]:
+        """Of the spots that shares do not tell apart only the first, for a shape that many wait with."""
+        spots = self._apart.get(shape)
+        if spots is None:
+            by_kinds: dict[KindCost, Spot] = {}
+            for spot in shape.spots:
+                by_kinds.setdefault(spot.kinds, spot)
+            spots = self._apart[shape] = list(by_kinds.values())
+        return spots
+
+    def _may_push_for(self, leaf: Branch, spot: Spot) -> bool:
         if not leaf.is_owed(spot.kinds, self._forest.whole):
             return False
         return any(self._may_gain(branch, spot) for branch in leaf.path[:-1])
