@@ -15,11 +15,14 @@ from sluice.decisions import Admit, AdmitWorkload, CreatePod, Decision, Delete, 
 from sluice.events import (
     Gang,
     JobFacts,
+    NamespaceEvent,
     NodeEvent,
     NodeFacts,
     PoolEvent,
     PoolFacts,
     PriorityClassEvent,
+    QueueEvent,
+    QueueFacts,
     Result,
 )
 from sluice_scheduler.core import State
@@ -315,3 +318,73 @@ def test_a_driver_in_another_namespace_leaves_nobody_behind() -> None:
     cell.pods("driver", tenant="other", gated=False, phase="Succeeded")
     cell.pass_seconds(2)
     assert not [each for each in cell.decisions if isinstance(each, Delete)]
+
+
+def test_what_waited_before_a_second_pool_was_made_is_counted_where_it_may_go() -> None:
+    """It can go to the first pool alone, so those that may go to either leave that to it."""
+    cell = OneCell()
+    cell.tell(NodeEvent, "n0", node=NodeFacts(allocatable={"cpu": 6000, "gpu": 2}, labels={"pool": "p0"}))
+    cell.tell(NodeEvent, "n2", node=NodeFacts(allocatable={"cpu": 6000}, labels={"pool": "p2"}))
+    cell.tell(PoolEvent, "p0", pool=PoolFacts(node_selector={"pool": "p0"}))
+    for queue in "ab":
+        cell.queue(queue)
+        cell.namespace(queue)
+    gpus: dict[str, Any] = {"requests": {"cpu": 1000, "gpu": 2}}
+    cell.pod("holds", "a", **gpus)
+    cell.pod("waits", "a", **gpus | {"requests": {"cpu": 5000, "gpu": 2}})
+    cell.tell(PoolEvent, "p2", pool=PoolFacts(node_selector={"pool": "p2"}))
+    for number in range(4):
+        cell.pod(f"b{number}", "b")
+    cell.tick()
+    found = {each.name: each.pool for each in cell.decisions if isinstance(each, Admit)}
+    assert found == {"holds": "p0", **{f"b{number}": "p2" for number in range(4)}}
+
+
+def test_what_ends_in_no_queue_is_deserved_by_the_others() -> None:
+    cell = OneCell()
+    cell.pool(cpu=10_000)
+    for queue in "ab":
+        cell.queue(queue)
+        cell.namespace(queue)
+        cell.pod(f"{queue}-holds", queue, cpu=1000, gated=False)
+        cell.pod(f"{queue}-waits", queue, cpu=6000)
+    cell.namespace("old", queue="gone")
+    cell.pod("orphan", "old", cpu=4000, gated=False)
+    cell.tick()
+    deserved = {"cpu": 3000.0}
+    assert {queue: cell.figures(queue)["fair_share"] for queue in "ab"} == {"a": deserved, "b": deserved}
+    cell.pod("orphan", "old", cpu=4000, gated=False, change="DELETED")
+    cell.tick()
+    assert sum(cell.figures(queue)["fair_share"]["cpu"] for queue in "ab") == 10_000
+
+
+def test_executors_of_a_driver_that_has_ended_are_deleted_in_one_order() -> None:
+    cell = OneCell()
+    cell.pool(cpu=1000)
+    cell.queue("a")
+    cell.namespace("a")
+    spark: dict[str, Any] = {"workload": "SparkDriver/s"}
+    cell.pod("driver", "a", pod_set="driver", gated=False, **spark)
+    cell.pod("c", "a", pod_set="executor", **spark)
+    for name in ("z", "x"):
+        cell.pod(name, "a", pod_set="driver", **spark)
+    cell.pod("driver", "a", pod_set="driver", change="DELETED", gated=False, **spark)
+    cell.tick()
+    assert [each.name for each in cell.decisions if isinstance(each, Delete)] == ["c", "x", "z"]
+
+
+def test_a_pod_whose_namespace_is_gone_waits_nowhere() -> None:
+    """Its own deletion may be told of later, and its queue may be made anew meanwhile."""
+    cell = OneCell()
+    cell.queue("a")
+    cell.namespace("a")
+    cell.pod("x", "a")
+    cell.pod("runs", "a", gated=False)
+    cell.tell(NamespaceEvent, "a", change="DELETED", managed=True, queue="a")
+    cell.tell(QueueEvent, "a", change="DELETED", queue=QueueFacts())
+    cell.queue("a")
+    cell.pool(cpu=1000)
+    cell.tick()
+    assert cell.state.validate() == []
+    assert not [each for each in cell.decisions if isinstance(each, Admit)]
+    assert not cell.figures("a")["usage"]

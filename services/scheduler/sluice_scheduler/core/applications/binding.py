@@ -82,11 +82,15 @@ def lost_label(state: State, namespace: Namespace) -> str:
     )
 
 
-def queue_for(state: State, claimant: Pod | Workload, namespace: Namespace) -> tuple[str, str]:
+def queue_for(state: State, claimant: Pod | Workload) -> tuple[str, str]:
     """The queue that a pod or workload belongs to, and why nothing of it may be admitted there (or neither).
 
-    Nobody is charged by a queue that does not select their namespace: its tenants would pay for it.
+    Nobody is charged by a queue that does not select their namespace: its tenants would pay for it. What is told
+    of before its namespace, or still after that is gone, belongs to none.
     """
+    namespace = state.namespace_of(claimant.cluster, claimant.namespace)
+    if namespace is None:
+        return "", f"there is no namespace {claimant.namespace}"
     if claimant.facts.queue:
         state.name_queue(claimant)
     what = claimant.kind if isinstance(claimant, Pod) else claimant.facts.kind
@@ -115,8 +119,7 @@ def standing_of(state: State, pod: Pod, application: str) -> tuple[str, str]:
     workload = state.workload_by_title.get((pod.cluster, pod.namespace, application))
     if workload is not None:
         return workload.queue, workload.problem
-    namespace = state.namespace_of(pod.cluster, pod.namespace)
-    return queue_for(state, pod, namespace) if namespace is not None else (pod.queue, pod.problem)
+    return queue_for(state, pod)
 
 
 def bind_namespace(state: State, namespace: Namespace) -> None:
@@ -210,27 +213,28 @@ def rebind(state: State, namespace: Namespace) -> None:
     named = state.choosy.get((namespace.cluster, namespace.name), {})
     found = {wanted: _queue_named(state, namespace, wanted, "account") for wanted in ("", *named)}
     if bound.get("") != found[""]:
-        _place_all(state, namespace)
+        place_all(state, namespace)
     else:
         moved = (key for wanted in named if bound.get(wanted) != found[wanted] for key in named[wanted])
         for key in sorted(moved, reverse=True):  # workloads before pods: these follow
-            _place(state, namespace, key)
+            _place(state, key)
     state.bound[namespace.key] = found
 
 
-def _place_all(state: State, namespace: Namespace) -> None:
+def place_all(state: State, namespace: Namespace) -> None:
+    """Everything of a namespace to where it belongs now."""
     where = (namespace.cluster, namespace.name)
     for workload in state.workloads.in_namespace(*where):
-        place_workload(state, workload, namespace)
+        place_workload(state, workload)
     for pod in state.pods.in_namespace(*where):
         if not state.is_stuck(pod.key):
             _place_pod(state, pod, pod.application, pod.pod_set)
 
 
-def _place(state: State, namespace: Namespace, key: str) -> None:
+def _place(state: State, key: str) -> None:
     workload, pod = state.workloads.get(key), state.pods.get(key)
     if workload is not None:
-        place_workload(state, workload, namespace)
+        place_workload(state, workload)
     elif pod is not None and not state.is_stuck(key):
         _place_pod(state, pod, pod.application, pod.pod_set)
 
@@ -252,11 +256,11 @@ def _place_pod(state: State, pod: Pod, application: str, pod_set: str) -> None:
         state.pods.put(pod)
 
 
-def place_workload(state: State, workload: Workload, namespace: Namespace) -> None:
+def place_workload(state: State, workload: Workload) -> None:
     """Its pods follow."""
     if state.is_stuck(workload.key):
         return
-    queue, problem = queue_for(state, workload, namespace)
+    queue, problem = queue_for(state, workload)
     problem = workload.facts.problem or problem
     if (queue, problem) == (workload.queue, workload.problem):
         return

@@ -62,9 +62,7 @@ def _take_place(state: State, workload: Workload) -> None:
     """Bring an account that has changed into its queue."""
     state.workloads.put(workload)
     state.workload_by_title[workload.place] = workload
-    namespace = state.namespace_of(workload.cluster, workload.namespace)
-    if namespace is not None:
-        place_workload(state, workload, namespace)
+    place_workload(state, workload)
     state.touch(workload)
 
 

@@ -18,6 +18,7 @@ from sluice.events import (
 from sluice_scheduler.core.applications.binding import (
     bind_namespace,
     bind_namespaces,
+    place_all,
     rebind,
     regroup,
     standing_of,
@@ -284,6 +285,7 @@ def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
     if state.namespace_of(namespace.cluster, namespace.name) is namespace:
         del state.namespace_by_name[(namespace.cluster, namespace.name)]
+        place_all(state, namespace)
     state.bound.pop(namespace.key, None)
     state.report_due = True
 
