@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_type_h
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from sluice.chain import PREVIOUS_HEADER
 from sluice.decisions import DECISION_TYPES, Decision
 from sluice.events import EVENT_TYPES, Event
 from sluice.values import Epoch
@@ -67,7 +68,10 @@ class Codec(Generic[Record]):
         """The record's bytes: the same for equal records, whoever encodes them."""
         return self._adapters[record.type].dump_json(record, by_alias=True)
 
-    def encode(self, record: Record, *, source: str, epoch: Epoch | None = None) -> Message:
+    def encode(
+        self, record: Record, *, source: str, epoch: Epoch | None = None, previous: str = ""
+    ) -> Message:
+        """`previous`: the hash of the decision before it, if it has a place in the sequence."""
         time = datetime.fromtimestamp(record.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
         headers = [
             ("ce_specversion", b"1.0"),
@@ -80,6 +84,8 @@ class Codec(Generic[Record]):
         ]
         if epoch is not None:
             headers.append((EPOCH_HEADER, str(epoch).encode()))
+        if previous:
+            headers.append((PREVIOUS_HEADER, previous.encode()))
         return Message(key=record.subject.encode(), value=self.value(record), headers=headers)
 
     def decode(self, headers: Iterable[tuple[str, bytes]], value: bytes | None) -> Record:

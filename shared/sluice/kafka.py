@@ -68,6 +68,7 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
     """Create what is missing of Sluice's topics; the id of each, which a topic made anew does not share."""
     names = [settings.events_topic, settings.decisions_topic]
     names += [DEAD_LETTER_PREFIX + name for name in names]
+    names.append(settings.snapshots_topic)
     wanted = {
         name: {
             "num_partitions": max(settings.cells.values()) + 1,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from sluice.chain import BEGINNING
 from sluice.codec import Message
 from sluice.kafka import Received
 from sluice.values import Epoch
@@ -19,12 +20,8 @@ from sluice_scheduler.core.stored.entities import Entity
 # ---- the topics
 
 
-class Log(Protocol):
-    """The topics, as the owner of a cell needs them."""
-
-    async def topic_id(self) -> str:
-        """The events topic's id; a topic made anew has another."""
-        ...
+class Records(Protocol):
+    """What stands in the topics, as owners and replays read it."""
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset of the events that is still there, and the one after the last."""
@@ -42,12 +39,18 @@ class Log(Protocol):
         """The last `count` decisions. Nothing that was being appended before comes later than these."""
         ...
 
-    async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
-        """The offset of the last, once all are acknowledged."""
+    async def close(self) -> None: ...
+
+
+class Log(Records, Protocol):
+    """The topics, as the owner of a cell needs them. Closing gives up what is being appended."""
+
+    async def topic_id(self) -> str:
+        """The events topic's id; a topic made anew has another."""
         ...
 
-    async def close(self) -> None:
-        """Give up what is being appended."""
+    async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
+        """The offset of the last, once all are acknowledged."""
         ...
 
 
@@ -97,7 +100,7 @@ class Lease(Protocol):
 #: The version of what a ledger stores. Raise it whenever an entity's fields or the meaning of one change: a
 #: ledger of an older version is rebuilt from a re-list, which is always safe; there are no migrations to get
 #: wrong. tests/contract/test_ledger_schema.py notices a change of fields.
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 
 class LedgerError(Exception):
@@ -134,6 +137,7 @@ class Meta:
     next_seq: int = 1
     published: int = 1  # every decision below this seq is in Kafka
     told_ms: int = 0  # and every status that was told before this time of the cell
+    chain: str = BEGINNING  # the hash of the decision before `next_seq`
     schema: int = SCHEMA
     flaw: str = ""  # why the rest of this says nothing
 
@@ -157,15 +161,16 @@ class OutboxEntry:
     epoch: Epoch
     ce_type: str
     value: bytes
+    previous: str = ""  # the hash of the decision before it; empty of a status
 
     def pack(self) -> bytes:
-        return f"{self.epoch} {self.ce_type}\n".encode() + self.value
+        return f"{self.epoch} {self.ce_type} {self.previous}\n".encode() + self.value
 
     @classmethod
     def unpack(cls, seq: int, packed: bytes) -> OutboxEntry:
         head, _, value = packed.partition(b"\n")
-        epoch, _, ce_type = head.decode().partition(" ")
-        return cls(seq=seq, epoch=Epoch.parse(epoch), ce_type=ce_type, value=value)
+        epoch, ce_type, previous = head.decode().split(" ")
+        return cls(seq=seq, epoch=Epoch.parse(epoch), ce_type=ce_type, value=value, previous=previous)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +184,7 @@ class Commit:
     next_seq: int
     published: int
     told_ms: int = 0
+    chain: str = BEGINNING
     changes: dict[str, Entity | None]
     decisions: Sequence[OutboxEntry]
 
