@@ -48,6 +48,7 @@ from sluice_scheduler.ports import (
 )
 from sluice_scheduler.published import DivergenceError
 from sluice_scheduler.quarantine import HopelessError, LookAhead, PoisonedError, Quarantine
+from sluice_scheduler.snapshots import Snapshots
 from sluice_scheduler.takeover import TakeOver
 from sluice_scheduler.validator import Validator
 
@@ -116,6 +117,7 @@ class CellOwner:
         self._quarantine = Quarantine()
         self._look_ahead = LookAhead(self._quarantine, records, self._partition)
         self._validator: Validator | None = None
+        self._snapshots = self._new_snapshots()
         #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
         #: for nobody delivers them a second time.
         self._delivered = 0
@@ -171,12 +173,25 @@ class CellOwner:
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over.run()
         self._validator = Validator(self._cell, state, self._settings.validate_ticks)
+        self._snapshots = self._new_snapshots()
         await self._look_ahead.run(meta.next_offset)
         self._problem, self._heard_s = "", self._clock.monotonic_s()
         metrics.TAKEOVERS.labels(self._cell, "ok").inc()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(outbox.publish())
+            tasks.create_task(self._keep_snapshots())
             tasks.create_task(self._decide(meta, state, outbox))
+
+    def _new_snapshots(self) -> Snapshots:
+        return Snapshots(cell=self._cell, settings=self._settings, log=self._log, clock=self._clock)
+
+    async def _keep_snapshots(self) -> None:
+        while True:
+            try:
+                await self._snapshots.publish()
+            except (KafkaError, OSError) as error:
+                self._snapshots.give_up()
+                log.warning("a snapshot was given up: %s", error, extra={"cell": self._cell})
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         pace = Pace(PACE_S, full=BATCH_MAX)
@@ -216,6 +231,7 @@ class CellOwner:
             decisions=[entry for entry in decided if entry.seq],
         )
         await self._ledger.commit(self._cell, commit)
+        self._snapshots.follow(state, commit)
         outbox.put(decided, time_ms=state.now_ms if state.begun else 0)
         metrics.observe_commit(self._cell, commit, state)
         self._quarantine.forget(below=commit.next_offset)

@@ -13,33 +13,12 @@ from typing import Final, Protocol
 from sluice.chain import BEGINNING
 from sluice.codec import Message
 from sluice.kafka import Received
+from sluice.records import Records
 from sluice.values import Epoch
 
 from sluice_scheduler.core.stored.entities import Entity
 
 # ---- the topics
-
-
-class Records(Protocol):
-    """What stands in the topics, as owners and replays read it."""
-
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset of the events that is still there, and the one after the last."""
-        ...
-
-    async def events(self, partition: int, first: int, end: int) -> list[Received]:
-        """The events from offset `first` to before `end`, as far as the log has them."""
-        ...
-
-    async def decisions(self, partition: int, first: int, end: int) -> list[Received]:
-        """The same of the decisions."""
-        ...
-
-    async def decisions_tail(self, partition: int, count: int) -> list[Received]:
-        """The last `count` decisions. Nothing that was being appended before comes later than these."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 class Log(Records, Protocol):

@@ -23,9 +23,10 @@ from typing import Final, NamedTuple
 from sluice.chain import BEGINNING, PREVIOUS_HEADER, link
 from sluice.codec import DECISIONS, EPOCH_HEADER, UnreadableRecordError, find_header
 from sluice.kafka import Received
+from sluice.records import Records
 from sluice.values import Epoch
 
-from sluice_scheduler.ports import OutboxEntry, Records
+from sluice_scheduler.ports import OutboxEntry
 
 #: So many decisions are read at a time.
 PIECE: Final = 5_000

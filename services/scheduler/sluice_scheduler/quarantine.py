@@ -18,12 +18,12 @@ from typing import Final
 from sluice.codec import EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Decision
 from sluice.events import Event, SetAsideEvent
+from sluice.records import Records
 
 from sluice_scheduler.blame import blame
 from sluice_scheduler.core import State, step
 from sluice_scheduler.core.intake.aside import set_aside
 from sluice_scheduler.core.stored.entities import PASS, RECORD
-from sluice_scheduler.ports import Records
 
 REASON_MAX: Final = 500
 #: So many records of the log are looked through at a time.
