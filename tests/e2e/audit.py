@@ -7,7 +7,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -99,6 +102,14 @@ class Audit:
     def ledger(self) -> dict[bytes, bytes]:
         """The rows of the state as Redis has them."""
         return Redis.from_url(self.settings.redis).hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
+
+    def prove(self, stack: Stack) -> None:
+        """The decisions stand in the log as they were published, and follow from the events."""
+        command = [sys.executable, "-m", "sluice_console.main", "audit", "verify", "--replay"]
+        environment = os.environ | stack.user_env()
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        print(run.stdout, run.stderr)
+        assert run.returncode == 0, run.stdout + run.stderr
 
     def export(self, stack: Stack, folder: Path) -> None:
         """Everything that happened, in files: topics, ledger, logs. The stack itself is gone in a moment."""
