@@ -86,7 +86,7 @@ def _header(path: Path, line: dict[str, Any] | None) -> Header:
     if line is None or line.pop("format", None) != FORMAT:
         raise BugReportError(f"{path} is no bug report: `sluice audit export` writes them")
     version = line.pop("version", None)
-    if version != VERSION:
+    if not isinstance(version, int) or version > VERSION:
         raise BugReportError(
             f"{path} has version {version}, and this version of Sluice reads {VERSION}: take the one that wrote it"
         )

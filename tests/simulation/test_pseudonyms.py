@@ -83,7 +83,8 @@ def test_it_tells_the_same_story_and_names_nobody(
     out = tmp_path / "pseudonyms.gz"
     assert main([str(path), "--pseudonyms", str(out)]) == 0
     assert main([str(path)]) == main([str(out)]) == 0
-    with_names, without = capsys.readouterr().out.splitlines()
+    with_names, remark, without = capsys.readouterr().out.splitlines()
+    assert remark == f"{out}: names are pseudonyms, and decisions were decided anew with them"
     assert without.partition(";")[0] == with_names.partition(";")[0], "as many decisions, and identical"
     text = gzip.decompress(out.read_bytes()).decode()
     text = re.sub(r'\\"uid\\":\\"[^"]*"|\["ce_id","[^"]*"\]', "", text)  # theirs are random, in earnest

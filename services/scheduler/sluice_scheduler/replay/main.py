@@ -54,6 +54,8 @@ async def _main(options: argparse.Namespace) -> int:
             return 0
         if options.since is None:
             options.since, _ = await records.bounds(records.header.partition)
+        if records.header.pseudonyms and not options.json:
+            print(f"{options.file}: names are pseudonyms, and decisions were decided anew with them")
         return await _replay(records, {records.header.cell: records.header.partition}, options)
     if options.pseudonyms is not None:
         print("sluice replay: --pseudonyms writes a FILE again: name it", file=sys.stderr)
