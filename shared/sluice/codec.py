@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, is_dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from sluice.chain import PREVIOUS_HEADER
 from sluice.decisions import DECISION_TYPES, Decision
 from sluice.events import EVENT_TYPES, Event
+from sluice.times import clock
 from sluice.values import Epoch
 
 RECORD_VERSION: Final = 1
@@ -67,19 +68,23 @@ class Codec(Generic[Record]):
         """The record's bytes: the same for equal records, whoever encodes them."""
         return self._adapters[record.type].dump_json(record, by_alias=True)
 
-    def encode(self, record: Record, *, source: str, epoch: Epoch | None = None) -> Message:
-        time = datetime.fromtimestamp(record.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    def encode(
+        self, record: Record, *, source: str, epoch: Epoch | None = None, previous: str = ""
+    ) -> Message:
+        """`previous`: the hash of the decision before it, if it has a place in the sequence."""
         headers = [
             ("ce_specversion", b"1.0"),
             ("ce_id", record.id.encode()),
             ("ce_type", self.ce_type(record.type).encode()),
             ("ce_source", source.encode()),
             ("ce_subject", record.subject.encode()),
-            ("ce_time", time.encode()),
+            ("ce_time", clock(record.time_ms).encode()),
             ("content-type", b"application/json"),
         ]
         if epoch is not None:
             headers.append((EPOCH_HEADER, str(epoch).encode()))
+        if previous:
+            headers.append((PREVIOUS_HEADER, previous.encode()))
         return Message(key=record.subject.encode(), value=self.value(record), headers=headers)
 
     def decode(self, headers: Iterable[tuple[str, bytes]], value: bytes | None) -> Record:

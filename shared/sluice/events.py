@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from sluice.applications import BY_HAND, listed_as
+from sluice.chain import BEGINNING
 from sluice.values import NamespaceSelector, Resources
 
 Change: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -345,6 +346,7 @@ class RebuildEvent(Event):
     config: CellConfig
     next_seq: int
     reason: str
+    previous: str = BEGINNING  # the hash of the last decision before it that counts
 
     @property
     def id(self) -> str:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import aiokafka.errors
 from aiokafka import AIOKafkaProducer
@@ -27,6 +27,8 @@ from sluice.codec import Headers, Message
 from sluice.settings import Settings
 from sluice.texts import cut
 
+#: What reading and writing may raise.
+LogError: TypeAlias = KafkaError
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
@@ -45,6 +47,10 @@ DEAD_LETTER_PREFIX: Final = "dlq."
 #: Kafka takes no record of 1 MiB, key and headers included.
 VALUE_BYTES_MAX: Final = 900_000
 RETENTION_MS: Final = 14 * 24 * 3_600_000
+
+
+class NoTopicError(KafkaError):  # type: ignore[misc]
+    """There is nothing to read."""
 
 
 def client_options(settings: Settings) -> dict[str, Any]:
@@ -68,6 +74,7 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
     """Create what is missing of Sluice's topics; the id of each, which a topic made anew does not share."""
     names = [settings.events_topic, settings.decisions_topic]
     names += [DEAD_LETTER_PREFIX + name for name in names]
+    names.append(settings.snapshots_topic)
     wanted = {
         name: {
             "num_partitions": max(settings.cells.values()) + 1,
@@ -322,6 +329,14 @@ class LogReader:
         """Where the group goes on; None when it never said."""
         found = await self._in_thread(self._consumer.committed, self._at(partition), True)
         return None if found is None else Position(found.offset, found.metadata)
+
+    async def expect(self) -> None:
+        """NoTopicError if there is no such topic: whatever is asked about it would wait for an answer."""
+        if self._topic not in await self._in_thread(self._consumer.topics):
+            raise NoTopicError(
+                f"Kafka has no topic {self._topic}: Sluice's services create theirs when they start; or set "
+                "SLUICE_TOPICS to what the topics' names begin with"
+            )
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset still in the log, and the one after its last."""

@@ -40,7 +40,8 @@ class Settings(BaseSettings):
     """So many replicas of Redis, 7.2 or later with `appendonly yes`, have a commit on their disks before
     anything follows from it; 0: Redis is not replicated, or a fail-over may lose the last commits."""
     topics: str = "sluice"
-    """What the topics' names begin with: `<topics>.events.v1`, `<topics>.decisions.v1`."""
+    """What the topics' names begin with: `<topics>.events.v1`, `<topics>.decisions.v1`,
+    `<topics>.snapshots.v1`."""
     topic_replicas: int = Field(default=1, ge=1)
     """Replication factor of topics that do not exist yet."""
     cluster: str = "local"
@@ -67,6 +68,11 @@ class Settings(BaseSettings):
     validate_ticks: int = Field(default=10, ge=0)
     """Every so many ticks the scheduler compares a piece of what it has derived with what its accounts say, for
     some milliseconds; 0: never. What differs is logged and counted, and stops nothing."""
+    snapshot_records: int = Field(default=100_000, ge=0)
+    """Behind so many records the scheduler writes down what its ledger holds, for replays to begin with; 0: it
+    goes by time alone."""
+    snapshot_minutes: int = Field(default=60, ge=0)
+    """And after so many minutes; 0: it goes by records alone. Both 0: never."""
     managed_selector: dict[str, str] = Field(default={"sluice.dev/managed": "true"})
     """Labels of managed namespaces, as JSON. The policies in deploy/policies must match the same."""
     pod_selector: LabelSelector = LabelSelector()
@@ -138,6 +144,10 @@ class Settings(BaseSettings):
     @property
     def decisions_topic(self) -> str:
         return f"{self.topics}.decisions.v1"
+
+    @property
+    def snapshots_topic(self) -> str:
+        return f"{self.topics}.snapshots.v1"
 
     @property
     def all_clusters(self) -> tuple[str, ...]:

@@ -264,6 +264,7 @@ EVENT_SAMPLES: tuple[Event, ...] = (
         config=_CONFIG,
         next_seq=43,
         reason="Redis lost its data",
+        previous="0a1b2c3d" * 8,
     ),
 )
 

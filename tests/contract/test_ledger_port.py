@@ -101,12 +101,14 @@ def tampering(ledger: Ledger, request: pytest.FixtureRequest) -> Tampering:
 
 async def begun(ledger: Ledger) -> None:
     await ledger.acquire("c", ONE)
-    meta = Meta(epoch=ONE, topic_id="t", cluster_uid="u", next_offset=7, next_seq=3, published=3)
+    meta = Meta(
+        epoch=ONE, topic_id="t", cluster_uid="u", next_offset=7, next_seq=3, published=3, chain="of-2"
+    )
     await ledger.begin("c", meta)
 
 
 def commit(changes: dict[str, Entity | None], **other: Any) -> Commit:
-    entry = OutboxEntry(seq=3, epoch=ONE, ce_type="x", value=b"{}")
+    entry = OutboxEntry(seq=3, epoch=ONE, ce_type="x", value=b"{}", previous="of-2")
     standard: dict[str, Any] = {
         "epoch": ONE,
         "expected_offset": 7,
@@ -115,6 +117,7 @@ def commit(changes: dict[str, Entity | None], **other: Any) -> Commit:
         "next_seq": 4,
         "published": 3,
         "told_ms": 1_750_000_000_123,
+        "chain": "of-3",
         "decisions": [entry],
     }
     return Commit(changes=changes, **{**standard, **other})
@@ -127,10 +130,10 @@ async def test_a_commit_is_read_back(ledger: Ledger) -> None:
     await ledger.commit("c", commit({cell.key: cell, held.key: held}))
     entities, outbox = await ledger.load("c")
     assert entities == [cell, held]
-    assert [(entry.seq, entry.value) for entry in outbox] == [(3, b"{}")]
+    assert [(entry.seq, entry.value, entry.previous) for entry in outbox] == [(3, b"{}", "of-2")]
     meta = await ledger.acquire("c", ONE)
     assert (meta.next_offset, meta.next_seq, meta.published, meta.topic_id) == (9, 4, 3, "t")
-    assert meta.told_ms == 1_750_000_000_123
+    assert (meta.told_ms, meta.chain) == (1_750_000_000_123, "of-3")
     later = commit(
         {held.key: None},
         expected_offset=9,
@@ -177,7 +180,8 @@ async def test_beginning_again_forgets_everything(ledger: Ledger) -> None:
     await ledger.commit("c", commit({held.key: held}))
     await begun(ledger)
     assert await ledger.load("c") == ([], [])
-    assert (await ledger.acquire("c", ONE)).told_ms == 0
+    meta = await ledger.acquire("c", ONE)
+    assert (meta.told_ms, meta.chain) == (0, "of-2")
 
 
 # ---- what another version wrote

@@ -7,7 +7,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -103,6 +106,14 @@ class Audit:
         """The rows of the state as Redis has them."""
         redis = Redis.from_url(self.settings.redis, socket_timeout=READ_WITHIN_S)
         return redis.hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
+
+    def prove(self, stack: Stack) -> None:
+        """The decisions stand in the log as they were published, and follow from the events."""
+        command = [sys.executable, "-m", "sluice_console.main", "audit", "verify", "--replay"]
+        environment = os.environ | stack.user_env()
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        print(run.stdout, run.stderr)
+        assert run.returncode == 0, run.stdout + run.stderr
 
     def export(self, stack: Stack, folder: Path) -> None:
         """Everything that happened, in files: logs, topics, ledger, as far as their servers still answer. The stack

@@ -323,6 +323,7 @@ def test_fifty_applications_and_everything_that_can_happen_to_them(
         nothing_left(lambda t=tenant: tenants.queue_status(t).get("usage"))
         nothing_left(lambda t=tenant: [n for n, phase in tenants.phases(t).items() if phase == "gated"])
         nothing_left(lambda t=tenant: unended(tenants, t))
+    audit.prove(running)
 
 
 def unended(tenants: Tenants, tenant: str) -> dict[str, str | None]:

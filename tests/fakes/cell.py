@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from fakes.log import FakeLog
@@ -36,6 +36,16 @@ class FakeTopics:
     async def bounds(self, partition: int) -> tuple[int, int]:
         topic = self._settings.events_topic
         return self.begins[topic], len(self.log.messages[topic, partition])
+
+    async def decision_bounds(self, partition: int) -> tuple[int, int]:
+        topic = self._settings.decisions_topic
+        return self.begins[topic], len(self.log.messages[topic, partition])
+
+    async def snapshots(self, partition: int) -> AsyncIterator[Received]:
+        topic = self._settings.snapshots_topic
+        parts = self.records(topic, partition, 0, len(self.log.messages[topic, partition]))
+        for received in reversed(parts):
+            yield received
 
     async def events(self, partition: int, first: int, end: int) -> list[Received]:
         return await self._between(self._settings.events_topic, partition, first, end)

@@ -7,11 +7,14 @@ command's name, that leads to a text.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
+
+from sluice_console.errors import ConsoleError
 
 PREFIX: Final = "sluice-"
 _SUMMARIES: Final = "sluice.commands"
@@ -19,6 +22,18 @@ _SUMMARIES: Final = "sluice.commands"
 
 def find(name: str) -> Path | None:
     return dict(_programs()).get(name)
+
+
+def run(name: str, arguments: Sequence[str]) -> int:
+    """Another command on the way of one of ours; its exit code."""
+    program = find(name)
+    if program is None:
+        raise ConsoleError(
+            f"there is no program {PREFIX}{name}",
+            remedy="install the package sluice-scheduler, which brings it",
+        )
+    sys.stdout.flush()
+    return subprocess.run([program, *arguments], check=False).returncode
 
 
 def summaries() -> dict[str, str]:

@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
+from sluice.places import FROM_HELP, place, where
 from sluice.programs import become, ends_with_its_reader
 
 from sluice_console import extensions
@@ -79,6 +81,7 @@ def _parser(*, lists_programs: bool) -> tuple[argparse.ArgumentParser, frozenset
     summary = "what could not be read and was set aside: whence, why, and the original"
     dead = _add(audits, "dead-letters", "audit.show_dead_letters", summary, shared)
     dead.add_argument("-n", type=_number_of_lines, default=20, metavar="N", help="so many of each log's")
+    _add_reports(audits, shared)
     own = frozenset(top.choices)
     if lists_programs:
         programs = {name: said for name, said in extensions.summaries().items() if name not in own}
@@ -99,6 +102,40 @@ def _add(
     added = to.add_parser(name, help=summary, description=summary, parents=[shared])
     added.set_defaults(command=command)
     return added
+
+
+def _add_reports(
+    audits: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser
+) -> None:
+    summary = "what happened to a cell, in one file that `sluice replay` plays without any server"
+    export = _add(audits, "export", "export.export", summary, shared)
+    export.add_argument("file", type=Path, metavar="FILE", help="to be written")
+    export.add_argument(
+        "--from",
+        dest="since",
+        type=where,
+        default="rebuild",
+        metavar="WHERE",
+        help=f"{FROM_HELP} (default: rebuild)",
+    )
+    export.add_argument(
+        "--to",
+        dest="until",
+        type=place,
+        metavar="PLACE",
+        help="the last event's offset, or a time (default: now)",
+    )
+    export.add_argument(
+        "--pseudonyms",
+        action="store_true",
+        help="replace tenants' names, in the same order, all of one story",
+    )
+    summary = "whether the decisions stand in the log as they were published; exit code 1 if not"
+    verify = _add(audits, "verify", "verify.show", summary, shared)
+    verify.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="of `sluice audit export` (default: Kafka)"
+    )
+    verify.add_argument("--replay", action="store_true", help="and whether they follow from the events")
 
 
 def _epilog(others: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """The ledger, read and never written. The only module here that knows Redis.
 
-sluice:{CELL}:meta     hash: epoch, next_offset, next_seq, published, told_ms, topic_id, cluster_uid
+sluice:{CELL}:meta     hash: epoch, next_offset, next_seq, published, told_ms, chain, topic_id, cluster_uid
 sluice:{CELL}:state    hash: an entity's key (`queue/<cluster>/<uid>`) → the entity as JSON
 sluice:{CELL}:outbox   hash: seq → a decision that is committed and not yet known to be in Kafka
 """
@@ -34,6 +34,7 @@ class Position:
     next_offset: int
     next_seq: int
     published: int  # every decision below this seq is in Kafka
+    chain: str  # the hash of the decision before `next_seq`; empty if an older version wrote the ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,25 +70,33 @@ class RedisReader:
 
     def snapshot(self, cell: str, kinds: Collection[str]) -> Snapshot | None:
         """A cell's entities of these kinds; None when no ledger has begun."""
-        meta_key, state_key = (f"sluice:{{{cell}}}:{part}" for part in ("meta", "state"))
+        position = self.position(cell)
+        if position is None:
+            return None
         with _explained(self._url):
-            meta = cast(Mapping[bytes, bytes], self._redis.hgetall(meta_key))
-            if b"next_offset" not in meta:
-                return None
-            found = sorted(self._rows(state_key, kinds))
+            found = sorted(self._rows(f"sluice:{{{cell}}}:state", kinds))
         entities: dict[str, list[Entity]] = {}
         for key, value in found:
             entities.setdefault(key.partition("/")[0], []).append(from_json(value))
         return Snapshot(
             cell=cell,
-            position=Position(
+            position=position,
+            entities={kind: tuple(rows) for kind, rows in entities.items()},
+        )
+
+    def position(self, cell: str) -> Position | None:
+        """None when no ledger has begun."""
+        with _explained(self._url):
+            meta = cast(Mapping[bytes, bytes], self._redis.hgetall(f"sluice:{{{cell}}}:meta"))
+            if b"next_offset" not in meta:
+                return None
+            return Position(
                 epoch=Epoch.parse(meta[b"epoch"].decode()),
                 next_offset=int(meta[b"next_offset"]),
                 next_seq=int(meta[b"next_seq"]),
                 published=int(meta[b"published"]),
-            ),
-            entities={kind: tuple(rows) for kind, rows in entities.items()},
-        )
+                chain=meta.get(b"chain", b"").decode(),
+            )
 
     def _rows(self, state_key: str, kinds: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Redis' patterns know no alternatives: it sorts out by first letter, which spares us the pods."""

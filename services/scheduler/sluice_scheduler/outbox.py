@@ -75,4 +75,5 @@ class Outbox:
 
     def _message(self, entry: OutboxEntry) -> Message:
         decision = DECISIONS.decode_as(entry.ce_type, entry.value)
-        return DECISIONS.encode(decision, source=f"sluice/scheduler/{self._cell}", epoch=entry.epoch)
+        source = f"sluice/scheduler/{self._cell}"
+        return DECISIONS.encode(decision, source=source, epoch=entry.epoch, previous=entry.previous)

@@ -18,8 +18,9 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from kafka.errors import KafkaError
+from sluice.chain import link
 from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
-from sluice.events import Event, SetAsideEvent, TickEvent
+from sluice.events import Event, RebuildEvent, TickEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
 from sluice.pace import Pace
@@ -46,7 +47,8 @@ from sluice_scheduler.ports import (
     OutboxEntry,
 )
 from sluice_scheduler.published import DivergenceError
-from sluice_scheduler.quarantine import HopelessError, PoisonedError, Quarantine
+from sluice_scheduler.quarantine import HopelessError, LookAhead, PoisonedError, Quarantine
+from sluice_scheduler.snapshots import Snapshots
 from sluice_scheduler.takeover import TakeOver
 from sluice_scheduler.validator import Validator
 
@@ -61,7 +63,6 @@ REFUSED_PAUSE_S: Final = 10.0
 SILENT_S: Final = 15
 #: Between two commits, at least.
 PACE_S: Final = 0.04
-_SET_ASIDE: Final = EVENTS.ce_type(SetAsideEvent.type)
 
 
 Pieces: TypeAlias = AsyncGenerator[list[Received], None]
@@ -114,13 +115,13 @@ class CellOwner:
             clock=self._clock,
         )
         self._quarantine = Quarantine()
+        self._look_ahead = LookAhead(self._quarantine, records, self._partition)
         self._validator: Validator | None = None
+        self._snapshots = self._new_snapshots()
         #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
         #: for nobody delivers them a second time.
         self._delivered = 0
         self._again = 0
-        #: From where to where the log was looked through for what is set aside.
-        self._looked = (0, 0)
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 
@@ -172,12 +173,25 @@ class CellOwner:
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over.run()
         self._validator = Validator(self._cell, state, self._settings.validate_ticks)
-        await self._look_ahead(meta.next_offset)
+        self._snapshots = self._new_snapshots()
+        await self._look_ahead.run(meta.next_offset)
         self._problem, self._heard_s = "", self._clock.monotonic_s()
         metrics.TAKEOVERS.labels(self._cell, "ok").inc()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(outbox.publish())
+            tasks.create_task(self._keep_snapshots())
             tasks.create_task(self._decide(meta, state, outbox))
+
+    def _new_snapshots(self) -> Snapshots:
+        return Snapshots(cell=self._cell, settings=self._settings, log=self._log, clock=self._clock)
+
+    async def _keep_snapshots(self) -> None:
+        while True:
+            try:
+                await self._snapshots.publish()
+            except (KafkaError, OSError) as error:
+                self._snapshots.give_up()
+                log.warning("a snapshot was given up: %s", error, extra={"cell": self._cell})
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
         pace = Pace(PACE_S, full=BATCH_MAX)
@@ -200,8 +214,10 @@ class CellOwner:
     async def _commit(self, records: list[Received], meta: Meta, state: State, outbox: Outbox) -> Meta:
         """Step them, and write what that came to; where the ledger stands then."""
         decided: list[OutboxEntry] = []
+        chain = meta.chain
         for record in records:
-            decided += await self._step(meta.epoch, state, record)
+            entries, chain = await self._step(meta.epoch, state, record, chain)
+            decided += entries
         commit = Commit(
             epoch=meta.epoch,
             expected_offset=meta.next_offset,
@@ -210,14 +226,16 @@ class CellOwner:
             next_seq=state.cell.next_seq if state.begun else meta.next_seq,
             published=outbox.published,
             told_ms=outbox.told_ms,
+            chain=chain,
             changes=state.take_changes(),
             decisions=[entry for entry in decided if entry.seq],
         )
         await self._ledger.commit(self._cell, commit)
+        self._snapshots.follow(state, commit)
         outbox.put(decided, time_ms=state.now_ms if state.begun else 0)
         metrics.observe_commit(self._cell, commit, state)
         self._quarantine.forget(below=commit.next_offset)
-        return replace(meta, next_offset=commit.next_offset, next_seq=commit.next_seq)
+        return replace(meta, next_offset=commit.next_offset, next_seq=commit.next_seq, chain=chain)
 
     async def _in_sequence(
         self, batch: list[Incoming], next_offset: int
@@ -250,24 +268,30 @@ class CellOwner:
             raise LostRecordsError(f"the log does not hold all events from offset {first} to {end - 1}")
         return found
 
-    async def _step(self, epoch: Epoch, state: State, received: Received) -> list[OutboxEntry]:
+    async def _step(
+        self, epoch: Epoch, state: State, received: Received, chain: str
+    ) -> tuple[list[OutboxEntry], str]:
+        """What a record leads to, and the hash of the last decision so far."""
         event = await self._read(received)
         if event is None:
-            return []
+            return [], chain
         started = time.perf_counter()
         decisions = self._quarantine.step(state, received.offset, event)
         metrics.STEP_SECONDS.observe(time.perf_counter() - started)
         if isinstance(event, TickEvent) and self._validator is not None:
             self._validator.tick()
-        return [
-            OutboxEntry(
-                seq=decision.seq,
-                epoch=epoch,
-                ce_type=DECISIONS.ce_type(decision.type),
-                value=DECISIONS.value(decision),
+        if isinstance(event, RebuildEvent):
+            chain = event.previous
+        entries = []
+        for decision in decisions:
+            ce_type, value = DECISIONS.ce_type(decision.type), DECISIONS.value(decision)
+            previous = chain if decision.seq else ""
+            entries.append(
+                OutboxEntry(seq=decision.seq, epoch=epoch, ce_type=ce_type, value=value, previous=previous)
             )
-            for decision in decisions
-        ]
+            if decision.seq:
+                chain = link(chain, ce_type, value)
+        return entries, chain
 
     async def _set_aside(self, poisoned: PoisonedError) -> None:
         """Write down, for every replay, what is set aside just before the record that raised."""
@@ -288,25 +312,6 @@ class CellOwner:
         message = EVENTS.encode(event, source=f"sluice/scheduler/{self._cell}")
         at = await self._log.append(self._settings.events_topic, self._partition, [message])
         self._quarantine.learn(at, event)
-
-    async def _look_ahead(self, next_offset: int) -> None:
-        """Learn what an earlier owner has set aside before records that are stepped from here on."""
-        first, last = self._looked
-        if not first <= next_offset:
-            first = last = next_offset
-        _, end = await self._log.bounds(self._partition)
-        at = max(last, next_offset)
-        while at < end:
-            piece = await self._log.events(self._partition, at, min(at + BATCH_MAX, end))
-            if not piece:
-                break
-            for received in piece:
-                if find_header(received.headers, "ce_type") == _SET_ASIDE:
-                    event = await self._read(received)
-                    if isinstance(event, SetAsideEvent):
-                        self._quarantine.learn(received.offset, event)
-            at = piece[-1].offset + 1
-        self._looked = (first, at)
 
     async def _read(self, received: Received) -> Event | None:
         """The record's event; what can't be read goes to the dead letters, and the rest goes on."""

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from sluice.chain import BEGINNING
 from sluice.codec import Message
 from sluice.kafka import Received
+from sluice.records import Records
 from sluice.values import Epoch
 
 from sluice_scheduler.core.stored.entities import Entity
@@ -19,35 +21,15 @@ from sluice_scheduler.core.stored.entities import Entity
 # ---- the topics
 
 
-class Log(Protocol):
-    """The topics, as the owner of a cell needs them."""
+class Log(Records, Protocol):
+    """The topics, as the owner of a cell needs them. Closing gives up what is being appended."""
 
     async def topic_id(self) -> str:
         """The events topic's id; a topic made anew has another."""
         ...
 
-    async def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset of the events that is still there, and the one after the last."""
-        ...
-
-    async def events(self, partition: int, first: int, end: int) -> list[Received]:
-        """The events from offset `first` to before `end`, as far as the log has them."""
-        ...
-
-    async def decisions(self, partition: int, first: int, end: int) -> list[Received]:
-        """The same of the decisions."""
-        ...
-
-    async def decisions_tail(self, partition: int, count: int) -> list[Received]:
-        """The last `count` decisions. Nothing that was being appended before comes later than these."""
-        ...
-
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
         """The offset of the last, once all are acknowledged."""
-        ...
-
-    async def close(self) -> None:
-        """Give up what is being appended."""
         ...
 
 
@@ -97,7 +79,7 @@ class Lease(Protocol):
 #: The version of what a ledger stores. Raise it whenever an entity's fields or the meaning of one change: a
 #: ledger of an older version is rebuilt from a re-list, which is always safe; there are no migrations to get
 #: wrong. tests/contract/test_ledger_schema.py notices a change of fields.
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 
 class LedgerError(Exception):
@@ -134,6 +116,7 @@ class Meta:
     next_seq: int = 1
     published: int = 1  # every decision below this seq is in Kafka
     told_ms: int = 0  # and every status that was told before this time of the cell
+    chain: str = BEGINNING  # the hash of the decision before `next_seq`
     schema: int = SCHEMA
     flaw: str = ""  # why the rest of this says nothing
 
@@ -157,15 +140,16 @@ class OutboxEntry:
     epoch: Epoch
     ce_type: str
     value: bytes
+    previous: str = ""  # the hash of the decision before it; empty of a status
 
     def pack(self) -> bytes:
-        return f"{self.epoch} {self.ce_type}\n".encode() + self.value
+        return f"{self.epoch} {self.ce_type} {self.previous}\n".encode() + self.value
 
     @classmethod
     def unpack(cls, seq: int, packed: bytes) -> OutboxEntry:
         head, _, value = packed.partition(b"\n")
-        epoch, _, ce_type = head.decode().partition(" ")
-        return cls(seq=seq, epoch=Epoch.parse(epoch), ce_type=ce_type, value=value)
+        epoch, ce_type, previous = head.decode().split(" ")
+        return cls(seq=seq, epoch=Epoch.parse(epoch), ce_type=ce_type, value=value, previous=previous)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +163,7 @@ class Commit:
     next_seq: int
     published: int
     told_ms: int = 0
+    chain: str = BEGINNING
     changes: dict[str, Entity | None]
     decisions: Sequence[OutboxEntry]
 

@@ -18,13 +18,15 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from sluice.chain import BEGINNING, PREVIOUS_HEADER, link
 from sluice.codec import DECISIONS, EPOCH_HEADER, UnreadableRecordError, find_header
 from sluice.kafka import Received
+from sluice.records import Records
 from sluice.values import Epoch
 
-from sluice_scheduler.ports import Log, OutboxEntry
+from sluice_scheduler.ports import OutboxEntry
 
 #: So many decisions are read at a time.
 PIECE: Final = 5_000
@@ -35,6 +37,16 @@ class DivergenceError(Exception):
     """A decision was published before with other bytes: never go on."""
 
 
+class _Said(NamedTuple):
+    """What counts of a record: 0 of any that is no decision of the cell."""
+
+    seq: int = 0
+    epoch: Epoch = _NONE
+    time_ms: int = 0
+    value: bytes = b""
+    hash: str = BEGINNING  # of a decision that stands in the chain
+
+
 @dataclass(slots=True)
 class _Chain:
     """The decisions that count, by seq, as far as the log was read."""
@@ -43,20 +55,20 @@ class _Chain:
     epoch: Epoch = _NONE
     highest: int = 0  # of all seqs, those that do not count among them
     time_ms: int = 0  # the largest
-    values: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
+    values: OrderedDict[int, _Said] = field(default_factory=OrderedDict)
 
     def read(self, records: Iterable[Received]) -> None:
         for received in records:
-            seq, epoch, time_ms = _identify(received, self.cell)
-            self.highest = max(self.highest, seq)
-            self.time_ms = max(self.time_ms, time_ms)
-            if seq <= 0 or epoch < self.epoch:
+            said = _read(received, self.cell)
+            self.highest = max(self.highest, said.seq)
+            self.time_ms = max(self.time_ms, said.time_ms)
+            if said.seq <= 0 or said.epoch < self.epoch:
                 continue
-            if epoch > self.epoch:
-                self.epoch = epoch
-                while self.values and next(reversed(self.values)) >= seq:
+            if said.epoch > self.epoch:
+                self.epoch = said.epoch
+                while self.values and next(reversed(self.values)) >= said.seq:
                     self.values.popitem()
-            self.values[seq] = received.value or b""
+            self.values[said.seq] = said
 
     def forget(self, *, below: int) -> None:
         while self.values and next(iter(self.values)) < below:
@@ -66,7 +78,7 @@ class _Chain:
 class Published:
     """Asked for one seq after another, upwards."""
 
-    def __init__(self, log: Log, *, cell: str, partition: int) -> None:
+    def __init__(self, log: Records, *, cell: str, partition: int) -> None:
         self._log = log
         self._partition = partition
         self._chain = _Chain(cell)
@@ -74,6 +86,8 @@ class Published:
         self._next = self._end = 0  # what is still to be read for comparison
         #: The last seq that was published; 0 if none was.
         self.last = 0
+        #: Its hash, which the next one carries.
+        self.hash = BEGINNING
         #: The cell's time when a decision or a status was published last; 0 if none was.
         self.time_ms = 0
         #: A seq above all that were ever published, be it by an owner that was fenced off.
@@ -94,7 +108,9 @@ class Published:
             first = piece[0].offset
             chain = _Chain(self._chain.cell)
             chain.read(piece)
-            self.last = self.last or max(chain.values, default=0)
+            if not self.last and chain.values:
+                self.last = max(chain.values)
+                self.hash = chain.values[self.last].hash
             self.time_ms = max(self.time_ms, chain.time_ms)
             self.unused = max(self.unused, chain.highest + 1)
             if min(chain.values, default=since + 1) <= since:
@@ -109,21 +125,26 @@ class Published:
         """Whether it was published before. DivergenceError if with other bytes."""
         if not 0 < entry.seq <= self.last:
             return False
-        before = await self._value(entry.seq)
+        before = await self.said(entry.seq, entry.value)
         if before is not None and before != entry.value:
-            before = await self._value_under_a_later_epoch(entry.seq, before)
-            if before != entry.value:
-                raise DivergenceError(f"decided {entry.value!r}, but published before was {before!r}")
+            raise DivergenceError(f"decided {entry.value!r}, but published before was {before!r}")
         return True
 
+    async def said(self, seq: int, value: bytes) -> bytes | None:
+        """What was published under a seq: these bytes, if they stand where they count. None for what can't be
+        read any more."""
+        before = await self._value(seq)
+        if before is None or before == value:
+            return before
+        return await self._value_under_a_later_epoch(seq, before)
+
     async def _value(self, seq: int) -> bytes | None:
-        """None for what can't be read any more."""
         values = self._chain.values
         self._chain.forget(below=seq)
         while seq not in values and self._next < self._end and max(values, default=0) < seq:
             await self._read_on()
             self._chain.forget(below=seq)
-        return values.get(seq)
+        return values[seq].value if seq in values else None
 
     async def _value_under_a_later_epoch(self, seq: int, before: bytes) -> bytes:
         """The one that was found may be void: then the one that counts stands behind it."""
@@ -132,7 +153,7 @@ class Published:
             self._chain.values.clear()
             await self._read_on()
             if self._chain.epoch > epoch and seq in self._chain.values:
-                return self._chain.values[seq]
+                return self._chain.values[seq].value
         return before
 
     async def _read_on(self) -> None:
@@ -141,14 +162,16 @@ class Published:
         self._next = till
 
 
-def _identify(received: Received, cell: str) -> tuple[int, Epoch, int]:
-    """A decision's seq, its owner's epoch and the cell's time; 0 for any other record."""
+def _read(received: Received, cell: str) -> _Said:
     with suppress(UnreadableRecordError, ValueError):
         decision = DECISIONS.decode(received.headers, received.value)
         if decision.cell == cell:
             epoch = Epoch.parse(find_header(received.headers, EPOCH_HEADER) or "")
-            return decision.seq, epoch, decision.time_ms
-    return 0, _NONE, 0
+            value = received.value or b""
+            previous = find_header(received.headers, PREVIOUS_HEADER)
+            its_hash = link(previous, DECISIONS.ce_type(decision.type), value) if previous else BEGINNING
+            return _Said(decision.seq, epoch, decision.time_ms, value, its_hash)
+    return _Said()
 
 
 def epochs_in(records: Iterable[Received]) -> list[Epoch]:

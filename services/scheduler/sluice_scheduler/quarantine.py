@@ -12,10 +12,13 @@ left out, then the record. So it comes to an end.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
+from sluice.codec import EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Decision
 from sluice.events import Event, SetAsideEvent
+from sluice.records import Records
 
 from sluice_scheduler.blame import blame
 from sluice_scheduler.core import State, step
@@ -23,6 +26,9 @@ from sluice_scheduler.core.intake.aside import set_aside
 from sluice_scheduler.core.stored.entities import PASS, RECORD
 
 REASON_MAX: Final = 500
+#: So many records of the log are looked through at a time.
+PIECE: Final = 500
+_SET_ASIDE: Final = EVENTS.ce_type(SetAsideEvent.type)
 
 
 class PoisonedError(Exception):
@@ -94,3 +100,31 @@ class Quarantine:
             cluster=cluster,
             more=True,
         )
+
+
+class LookAhead:
+    """Has a quarantine learn what others have set aside before records that are stepped from here on."""
+
+    def __init__(self, quarantine: Quarantine, log: Records, partition: int) -> None:
+        self._quarantine = quarantine
+        self._log = log
+        self._partition = partition
+        #: From where to where the log was looked through.
+        self._looked = (0, 0)
+
+    async def run(self, next_offset: int) -> None:
+        first, last = self._looked
+        if not first <= next_offset:
+            first = last = next_offset
+        _, end = await self._log.bounds(self._partition)
+        at = max(last, next_offset)
+        while at < end:
+            piece = await self._log.events(self._partition, at, min(at + PIECE, end))
+            for received in piece:
+                if find_header(received.headers, "ce_type") == _SET_ASIDE:
+                    with suppress(UnreadableRecordError):  # whoever steps it says so
+                        event = EVENTS.decode(received.headers, received.value)
+                        if isinstance(event, SetAsideEvent):
+                            self._quarantine.learn(received.offset, event)
+            at = min(at + PIECE, end)
+        self._looked = (first, at)

@@ -114,7 +114,9 @@ class TakeOver:
         """The ledger begins again at a REBUILD record of its own; seq goes on from what was published."""
         next_seq = max(meta.next_seq, published.unused)
         topic_id = await self.log.topic_id()
-        rebuild = RebuildEvent(config=self._config, next_seq=next_seq, reason=reason, **self._now())
+        rebuild = RebuildEvent(
+            config=self._config, next_seq=next_seq, reason=reason, previous=published.hash, **self._now()
+        )
         offset = await self._append(rebuild)
         begun = Meta(
             epoch=meta.epoch,
@@ -123,6 +125,7 @@ class TakeOver:
             next_offset=offset,
             next_seq=next_seq,
             published=next_seq,
+            chain=published.hash,
         )
         await self.ledger.begin(self.cell, begun)
         log.warning("rebuilding: %s", reason, extra={"cell": self.cell, "epoch": meta.epoch})

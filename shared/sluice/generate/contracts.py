@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sluice.chain import PREVIOUS_HEADER
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, RECORD_VERSION, Codec
 from sluice.decisions import DECISION_TYPES, Decision
 from sluice.events import EVENT_TYPES, Event
@@ -36,35 +37,8 @@ def asyncapi() -> dict[str, Any]:
             "give the same decisions, byte for byte; statuses are no part of that.",
         },
         "defaultContentType": "application/json",
-        "channels": {
-            "events": _channel(
-                "sluice.events.v1",
-                "Object changes, ticks and outcomes, in the order in which they count.",
-                _references("event", EVENTS),
-            ),
-            "decisions": _channel(
-                "sluice.decisions.v1",
-                "Decisions in order of seq, which has no holes within a cell. A seq may come twice, with the "
-                "same bytes. Statuses stand between them and have seq 0: of one object's the last one under "
-                "the latest epoch counts, and one may be told again in other words.",
-                _references("decision", DECISIONS),
-            ),
-            "unreadableEvents": _channel(
-                "dlq.sluice.events.v1",
-                "Records that could not be read: the original bytes and headers, and headers that say what "
-                "is wrong.",
-                {"unreadable": {"summary": "Any bytes."}},
-            ),
-        },
-        "operations": {
-            "takeEvents": _operation("receive", "events", "The scheduler and every auditor read the events."),
-            "publishDecisions": _operation(
-                "send", "decisions", "The scheduler publishes what it decided, once it is committed."
-            ),
-            "setAside": _operation(
-                "send", "unreadableEvents", "The scheduler sets aside what it cannot read, and goes on."
-            ),
-        },
+        "channels": _channels(),
+        "operations": _operations(),
         "components": {
             "messages": {
                 **_messages("event", EVENTS, EVENT_TYPES),
@@ -72,6 +46,50 @@ def asyncapi() -> dict[str, Any]:
             },
             "messageTraits": {"event": _trait(), "decision": _trait(epoch=True)},
         },
+    }
+
+
+def _channels() -> dict[str, Any]:
+    return {
+        "events": _channel(
+            "sluice.events.v1",
+            "Object changes, ticks and outcomes, in the order in which they count.",
+            _references("event", EVENTS),
+        ),
+        "decisions": _channel(
+            "sluice.decisions.v1",
+            "Decisions in order of seq, which has no holes within a cell. A seq may come twice, with the "
+            "same bytes. Statuses stand between them and have seq 0: of one object's the last one under "
+            "the latest epoch counts, and one may be told again in other words.",
+            _references("decision", DECISIONS),
+        ),
+        "unreadableEvents": _channel(
+            "dlq.sluice.events.v1",
+            "Records that could not be read: the original bytes and headers, and headers that say what "
+            "is wrong.",
+            {"unreadable": {"summary": "Any bytes."}},
+        ),
+        "snapshots": _channel(
+            "sluice.snapshots.v1",
+            "Parts of what the ledger held now and then, for replays to begin with. Only the version of the "
+            "scheduler that wrote one reads it.",
+            {"part": {"summary": "Any bytes."}},
+        ),
+    }
+
+
+def _operations() -> dict[str, Any]:
+    return {
+        "takeEvents": _operation("receive", "events", "The scheduler and every auditor read the events."),
+        "publishDecisions": _operation(
+            "send", "decisions", "The scheduler publishes what it decided, once it is committed."
+        ),
+        "keepSnapshots": _operation(
+            "send", "snapshots", "The scheduler writes down what its ledger holds, in parts."
+        ),
+        "setAside": _operation(
+            "send", "unreadableEvents", "The scheduler sets aside what it cannot read, and goes on."
+        ),
     }
 
 
@@ -130,14 +148,22 @@ def _trait(*, epoch: bool = False) -> dict[str, Any]:
         "ce_time": {"type": "string", "format": "date-time"},
         "content-type": {"type": "string", "const": "application/json"},
     }
+    required = list(headers)
     if epoch:
         headers[EPOCH_HEADER] = {
             "type": "string",
             "description": "The writer's epoch, no part of the hashed bytes.",
         }
+        required.append(EPOCH_HEADER)
+        headers[PREVIOUS_HEADER] = {
+            "type": "string",
+            "description": "The hash of the decision before it in its cell: SHA-256 of that one's own "
+            "sluice_previous, a space, its ce_type, a line feed and its value. 64 zeros at the beginning. No "
+            "status has one.",
+        }
     return {
         "contentType": "application/json",
-        "headers": {"type": "object", "required": list(headers), "properties": headers},
+        "headers": {"type": "object", "required": required, "properties": headers},
         "bindings": {"kafka": {"bindingVersion": "0.5.0", "key": {"type": "string"}}},
     }
 

@@ -75,5 +75,7 @@ def snapshot(
     by_kind: dict[str, tuple[Entity, ...]] = {"cell": (about,)}
     for kind, entity in entities:
         by_kind[kind] = (*by_kind.get(kind, ()), entity)
-    position = Position(epoch=Epoch(1, 42), next_offset=next_offset, next_seq=next_seq, published=published)
+    position = Position(
+        epoch=Epoch(1, 42), next_offset=next_offset, next_seq=next_seq, published=published, chain=""
+    )
     return Snapshot(cell=cell, position=position, entities=by_kind)

@@ -14,7 +14,7 @@ from sluice.codec import EVENTS, Message
 from sluice.events import ConfigEvent, SetAsideEvent
 from sluice.kafka import DEAD_LETTER_PREFIX
 from sluice.values import Epoch
-from sluice_scheduler import owner, published
+from sluice_scheduler import owner, published, quarantine
 from sluice_scheduler.core.passes import schedule
 from sluice_scheduler.ledger import SCHEMA, Commit, FencedError, LedgerError
 from sluice_scheduler.ledger.memory import MemoryLedger
@@ -99,6 +99,7 @@ async def test_a_hole_is_read_from_the_log_in_pieces(
 ) -> None:
     """Each is committed before the next is read, however long it is."""
     monkeypatch.setattr(owner, "BATCH_MAX", 20)
+    monkeypatch.setattr(quarantine, "PIECE", 20)
     held: list[int] = []
     write = cell.ledger.write
 

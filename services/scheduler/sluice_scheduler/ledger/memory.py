@@ -80,6 +80,7 @@ class MemoryLedger:
             next_seq=commit.next_seq,
             published=commit.published,
             told_ms=commit.told_ms,
+            chain=commit.chain,
         )
 
     async def close(self) -> None:

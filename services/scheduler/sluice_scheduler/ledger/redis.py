@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 import redis.asyncio as redis
 from redis.exceptions import RedisError
+from sluice.chain import BEGINNING
 from sluice.values import Epoch
 
 from sluice_scheduler.core.stored.entities import Entity
@@ -61,7 +62,7 @@ class RedisLedger:
 
     async def begin(self, cell: str, meta: Meta) -> None:
         arguments = [str(meta.epoch), meta.topic_id, meta.cluster_uid, meta.next_offset, meta.next_seq]
-        await self._run(self._begin, cell, [*arguments, SCHEMA])
+        await self._run(self._begin, cell, [*arguments, meta.chain, SCHEMA])
 
     async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
         meta, state, outbox = self.keys(cell)
@@ -87,6 +88,7 @@ class RedisLedger:
             commit.next_seq,
             commit.published,
             commit.told_ms,
+            commit.chain,
             len(puts),
             len(drops),
             len(commit.decisions),
@@ -158,6 +160,7 @@ def _meta(epoch: Epoch, found: dict[str, str]) -> Meta:
             next_seq=int(found["next_seq"]),
             published=int(found["published"]),
             told_ms=int(found.get("told_ms", 0)),
+            chain=found.get("chain", BEGINNING),
             schema=int(found.get("schema", 0)),
         )
     except (KeyError, ValueError) as error:

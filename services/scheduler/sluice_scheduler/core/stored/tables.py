@@ -73,6 +73,10 @@ class Table(Generic[E]):
     def get(self, key: str) -> E | None:
         return self._rows.get(key)
 
+    @property
+    def keys(self) -> Iterable[str]:
+        return self._rows.keys()
+
     def put(self, entity: E) -> str:
         """Add an entity, or say that one has changed; its key."""
         key = entity.key
@@ -150,6 +154,17 @@ class Tables:
 
     def table(self, kind: str) -> Table[Any]:
         return self._tables[kind]
+
+    def all_keys(self) -> list[str]:
+        keys: list[str] = []
+        for table in self._tables.values():
+            keys += table.keys
+        return keys
+
+    def entity(self, key: str) -> Entity | None:
+        """Whatever stands under a key."""
+        found: Entity | None = self._tables[key.partition("/")[0]].get(key)
+        return found
 
     def take_changes(self) -> dict[str, Entity | None]:
         """What the ledger must write (or, None, delete) since this was last asked."""
