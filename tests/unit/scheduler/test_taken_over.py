@@ -388,3 +388,15 @@ def test_a_pod_whose_namespace_is_gone_waits_nowhere() -> None:
     assert cell.state.validate() == []
     assert not [each for each in cell.decisions if isinstance(each, Admit)]
     assert not cell.figures("a")["usage"]
+
+
+def test_an_application_that_was_silent_and_comes_again_ends_again() -> None:
+    cell = small()
+    spark: dict[str, Any] = {"workload": "SparkDriver/s"}
+    cell.pod("waits", "a", pod_set="executor", cpu=20_000, **spark)
+    cell.pod("failed", "a", pod_set="executor", gated=False, phase="Failed", **spark)
+    for _ in range(70):
+        cell.tick()
+    cell.pod("late", "a", pod_set="driver", cpu=20_000, **spark)
+    cell.tick()
+    assert [each.name for each in cell.decisions if isinstance(each, Delete)] == ["waits", "late"]

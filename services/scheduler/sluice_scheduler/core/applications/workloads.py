@@ -285,8 +285,9 @@ def end_silent(state: State) -> None:
         workload = state.workloads.get(key)
         if workload is None or not workload.failed_ms:
             del state.failing[key]
+        elif workload.facts.finished:
+            continue  # a pod that comes begins it anew, as silent as it was
         elif state.cell.time_ms - workload.failed_ms >= SILENCE_MS and not holding_of(state, workload):
-            del state.failing[key]
             _end(state, workload)
 
 
