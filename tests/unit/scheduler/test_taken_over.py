@@ -393,8 +393,10 @@ def test_a_pod_whose_namespace_is_gone_waits_nowhere() -> None:
 def test_an_application_that_was_silent_and_comes_again_ends_again() -> None:
     cell = small()
     spark: dict[str, Any] = {"workload": "SparkDriver/s"}
+    cell.tick()
     cell.pod("waits", "a", pod_set="executor", cpu=20_000, **spark)
-    cell.pod("failed", "a", pod_set="executor", gated=False, phase="Failed", **spark)
+    for phase in ("Running", "Failed"):
+        cell.pod("fails", "a", pod_set="executor", gated=False, phase=phase, **spark)
     for _ in range(70):
         cell.tick()
     cell.pod("late", "a", pod_set="driver", cpu=20_000, **spark)
