@@ -48,7 +48,7 @@ def test_who_names_a_queue_is_moved_alone(monkeypatch: pytest.MonkeyPatch) -> No
     cell = tenants()
     looked = placed(monkeypatch)
     cell.queue("b", parent="z")
-    assert [pod.name for _, pod, _ in looked] == ["choosy"]
+    assert [pod.name for _, pod in looked] == ["choosy"]
     assert queues(cell)["choosy"] == ("a", True)
     cell.queue("b", parent="a")
     assert len(looked) == 2

@@ -145,14 +145,25 @@ class Line:
         """The first claim of each shape that asks for this or that and could ever fit, by place. `lacks`: which
         rooms would have to be how large before one could, or None."""
         self.hope(self._hopeless.take_grown())
-        heaps = [self._by_first(heap, demand) for demand, heap in list(self._hopeful.items()) if asks(demand)]
-        try:
-            for first in heaps[0] if len(heaps) == 1 else heapq.merge(*heaps, key=_by_place):
+        with closing(self._asking(asks)) as firsts:
+            for first in firsts:
                 short = lacks(first.shape)
                 if short is None:
                     yield first
                 else:
                     self._hopeless.add(first.shape, short)
+
+    def _asking(self, asks: Callable[[Demand], bool]) -> Generator[Claim, None, None]:
+        """The first claim of each shape that asks for this or that and is not known to be hopeless, by place."""
+        if self.is_uniform:
+            for shape in list(self._rows):
+                first = self.first_of(shape)
+                if first is not None and shape not in self._hopeless and asks(shape.demand):
+                    yield first
+            return
+        heaps = [self._by_first(heap, demand) for demand, heap in list(self._hopeful.items()) if asks(demand)]
+        try:
+            yield from heaps[0] if len(heaps) == 1 else heapq.merge(*heaps, key=_by_place)
         finally:
             for each in heaps:
                 each.close()

@@ -12,6 +12,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind
 from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
 from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.reports.counts import Counts
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.entities import LostWork, Pool
 
@@ -37,10 +38,7 @@ class PoolFigures(TypedDict):
     unmanaged: Resources
 
 
-def queue_figures(
-    state: State, node: QueueNode, pending: int, running: int, applications: tuple[int, int]
-) -> QueueFigures:
-    """`applications`: how many wait, and how many were admitted."""
+def queue_figures(state: State, node: QueueNode, counts: Counts) -> QueueFigures:
     branch = state.forest.branch(node.name)
     assert branch is not None, f"queue {node.name} stands in the tree and has no branch"
     dominant = dominant_kind(branch.held, state.forest.whole)
@@ -51,10 +49,10 @@ def queue_figures(
         "fair_share": deserved_by(state, branch),
         "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
         "dominant_resource": kind_name(dominant) if dominant else "",
-        "pending": pending,
-        "running": running,
-        "pending_workloads": applications[0],
-        "admitted_workloads": applications[1],
+        "pending": counts.pending[node.name],
+        "running": counts.running[node.name],
+        "pending_workloads": counts.waiting[node.name],
+        "admitted_workloads": counts.admitted[node.name],
         "lost_work_ms": lost_ms,
         "lost_work_hour_ms": lost_hour_ms,
     }

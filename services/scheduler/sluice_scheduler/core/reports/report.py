@@ -11,6 +11,7 @@ from sluice.events import QueueFacts
 
 from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
 from sluice_scheduler.core.fairness.tree import QueueNode
+from sluice_scheduler.core.reports.counts import Counts, count
 from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures, pool_figures, queue_figures
 from sluice_scheduler.core.reports.guaranteed import too_much_guaranteed
 from sluice_scheduler.core.reports.kept_aside import (
@@ -25,7 +26,6 @@ from sluice_scheduler.core.reports.kept_aside import (
 from sluice_scheduler.core.reports.named import NAMED, few
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
-from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import Pool, Queue, Report
@@ -42,7 +42,7 @@ def report(state: State) -> None:
     if not state.report_due or not state.is_live(state.home):
         return
     state.report_due = False
-    pods, applications = _pods_by_queue(state), _applications_by_queue(state)
+    counts = count(state)
     asides = by_queue(state) if len(state.asides) else {}
     too_much = too_much_guaranteed(state)
     told = 0
@@ -55,9 +55,8 @@ def report(state: State) -> None:
         if is_plain(state, queue):
             told += _tell_queue(state, queue, *plain_queue(state, queue))
         elif node is not None:
-            own = pods[node.name]
-            figures = queue_figures(state, node, own.pending, own.running, applications[node.name])
-            conditions = _queue_conditions(state, node, own, too_much.get(node.name, ""))
+            figures = queue_figures(state, node, counts)
+            conditions = _queue_conditions(state, node, counts, too_much.get(node.name, ""))
             conditions += conditions_of(state, queue.key, asides.get(queue.name, ""))
             told += _tell_queue(state, queue, figures, conditions)
     for pool in (pool for pool in state.own_pools if not is_silent(state, pool.key)):
@@ -148,51 +147,6 @@ def _news_of(
 # ---- queues
 
 
-class QueuePods:
-    """The pods of a queue and those below it: how many, and those that conditions tell of."""
-
-    __slots__ = ("bypassed", "misdirected", "pending", "running")
-
-    def __init__(self) -> None:
-        self.pending = self.running = 0
-        self.bypassed: list[Pod] = []
-        self.misdirected: list[Pod] = []
-
-
-def _pods_by_queue(state: State) -> dict[str, QueuePods]:
-    """Counted from each queue's index, so that one change does not cost a look at all pods."""
-    found = {name: QueuePods() for name in state.tree}
-    for name, node in state.tree.items():
-        waiting, holding = state.waiting.get(name, 0), len(state.holders.get(name, ()))
-        for above in node.path if waiting or holding else ():
-            if above.name in found:
-                found[above.name].pending += waiting
-                found[above.name].running += holding
-    for keys, kind in ((state.bypassed, "bypassed"), (state.misdirected, "misdirected")):
-        for pod in map(state.pod, sorted(keys)):
-            node_of = state.tree.get(pod.queue)
-            for above in node_of.path if node_of is not None else ():
-                if above.name in found:
-                    getattr(found[above.name], kind).append(pod)
-    return found
-
-
-def _applications_by_queue(state: State) -> dict[str, tuple[int, int]]:
-    """How many applications wait in a queue and those below it, and how many are admitted there."""
-    own = {name: [0, 0] for name in state.tree}
-    for workload in state.workloads:
-        counts = own.get(workload.queue)
-        if counts is not None and not workload.facts.finished and not controlled(state, workload):
-            counts[workload.admitted] += 1
-    found = {name: [0, 0] for name in state.tree}
-    for name, (waiting, admitted) in own.items():
-        for above in state.tree[name].path if waiting or admitted else ():
-            if above.name in found:
-                found[above.name][0] += waiting
-                found[above.name][1] += admitted
-    return {name: (waiting, admitted) for name, (waiting, admitted) in found.items()}
-
-
 def _forget_old_losses(state: State) -> None:
     """What was lost more than an hour ago leaves the figures, though nothing else may happen."""
     for lost in list(state.lost_work):
@@ -201,7 +155,7 @@ def _forget_old_losses(state: State) -> None:
             state.report_due = True
 
 
-def _queue_conditions(state: State, node: QueueNode, own: QueuePods, too_much: str) -> list[Condition]:
+def _queue_conditions(state: State, node: QueueNode, counts: Counts, too_much: str) -> list[Condition]:
     over = _over(state, node)
     return [
         condition(state, "Ready", good=True, problem=node.problem),
@@ -213,8 +167,12 @@ def _queue_conditions(state: State, node: QueueNode, own: QueuePods, too_much: s
             problem=over and f"holds more than {over}: what is over is taken back",
         ),
         condition(state, "GuaranteesFit", good=True, problem=too_much),
-        condition(state, "Bypassed", good=False, problem=_bypassed(state, own.bypassed)),
-        condition(state, "Misdirected", good=False, problem=_misdirected(own.misdirected)),
+        condition(
+            state, "Bypassed", good=False, problem=_bypassed(state, counts.bypassed.get(node.name, []))
+        ),
+        condition(
+            state, "Misdirected", good=False, problem=_misdirected(counts.misdirected.get(node.name, []))
+        ),
     ]
 
 
