@@ -126,6 +126,7 @@ class Actuator:
 
     async def run(self) -> None:
         self._tasks.create_task(self._outcomes.run())
+        loop = asyncio.get_running_loop()
         committed: dict[int, Position] = {}
         due_s = 0.0
         while True:
@@ -136,10 +137,10 @@ class Actuator:
                 for partition, tenure in self._tenures.items()
                 if (position := tenure.progress.position) is not None
             }
-            if positions != committed and time.monotonic() >= due_s:
+            if positions != committed and loop.time() >= due_s:
                 if await self._inbox.commit(positions):
                     committed = positions
-                due_s = time.monotonic() + COMMIT_INTERVAL_S
+                due_s = loop.time() + COMMIT_INTERVAL_S
 
     async def _read_on(self) -> None:
         """Read, if there is room for more. The group is attended to in any case, or it would give us up."""

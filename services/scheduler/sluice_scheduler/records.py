@@ -18,13 +18,12 @@ class KafkaLog(KafkaRecords):
         self._snapshot_writer = LogWriter(settings)
 
     async def topic_id(self) -> str:
-        topics = await asyncio.to_thread(ensure_topics, self._settings)
-        return topics[self._settings.events_topic]
+        return (await self._topics())[self._settings.events_topic]
 
     async def decisions_tail(self, partition: int, count: int) -> list[Received]:
         """Read at a take-over; what was being appended is given up first, so that nothing comes late."""
         await self.close()
-        await asyncio.to_thread(ensure_topics, self._settings)
+        await self._topics()
         return await super().decisions_tail(partition, count)
 
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
@@ -35,3 +34,7 @@ class KafkaLog(KafkaRecords):
         await self._writer.close()
         await self._snapshot_writer.close()
         await super().close()
+
+    async def _topics(self) -> dict[str, str]:
+        """The id of each topic; those that are missing are made."""
+        return await asyncio.to_thread(ensure_topics, self._settings)

@@ -44,19 +44,21 @@ STALLED_S: Final = 5
 class Watcher:
     """One cluster's watcher, on given ports."""
 
-    def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cluster: Cluster,
+        writer: Appender,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
         cells = tuple(settings.cells)
-        clock = Clock()
+        clock, random = clock or Clock(), random or Random()
         router = Router(
             cells,
             ("pod", *map(listed_as, settings.applications)),
             label_requirements(settings.pod_selector),
-        )
-        kinds = watched_kinds(
-            settings.managed_selector,
-            settings.applications,
-            settings.application_selector,
-            router.overheads,
         )
         self._dead_letters = DeadLetters(
             writer,
@@ -64,14 +66,7 @@ class Watcher:
             partition=settings.cells[cells[0]],
             cluster=settings.cluster,
         )
-        self._publisher = Publisher(
-            writer,
-            topic=settings.events_topic,
-            partitions=settings.cells,
-            source=f"sluice/watcher/{settings.cluster}",
-            clock=clock,
-            set_aside=self._dead_letters.put_too_long,
-        )
+        self._publisher = _publisher(settings, writer, clock, self._dead_letters)
         unmanaged = UnmanagedReport(
             router.unmanaged_by_pool, cluster=settings.cluster, clock=clock, publisher=self._publisher
         )
@@ -89,7 +84,9 @@ class Watcher:
             sync_ids=_sync_ids(clock.now_ms()),
             relist=self._relist_stale,
         )
-        self._reflectors = {kind.type: _reflector(kind, cluster, intake(kind)) for kind in kinds}
+        self._reflectors = {
+            kind.type: _reflector(kind, cluster, intake(kind), random) for kind in _kinds(settings, router)
+        }
         metrics.UNACKNOWLEDGED.set_function(lambda: self._publisher.unacknowledged)
 
     async def run(self) -> None:
@@ -119,14 +116,31 @@ class Watcher:
         self._reflectors[kind].relist("route changed")
 
 
-def _reflector(kind: Kind, cluster: Cluster, intake: Intake) -> Reflector:
+def _publisher(settings: Settings, writer: Appender, clock: Clock, dead_letters: DeadLetters) -> Publisher:
+    return Publisher(
+        writer,
+        topic=settings.events_topic,
+        partitions=settings.cells,
+        source=f"sluice/watcher/{settings.cluster}",
+        clock=clock,
+        set_aside=dead_letters.put_too_long,
+    )
+
+
+def _kinds(settings: Settings, router: Router) -> tuple[Kind, ...]:
+    return watched_kinds(
+        settings.managed_selector, settings.applications, settings.application_selector, router.overheads
+    )
+
+
+def _reflector(kind: Kind, cluster: Cluster, intake: Intake, random: Random) -> Reflector:
     return Reflector(
         kind.type,
         kind.path,
         optional=kind.optional,
         cluster=cluster,
         observer=intake,
-        random=Random(),
+        random=random,
     )
 
 
