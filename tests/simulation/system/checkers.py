@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from simulation.system.api import Json
-from simulation.system.cluster import PODS, cpu_of, is_open
+from simulation.system.cluster import JOBS, PODS, cpu_of, is_open
 from simulation.system.redis import at_once
 from simulation.system.run import System
 from sluice.beginnings import NoBeginningError, find_beginning
@@ -53,10 +53,12 @@ class Witness:
         self.answered: set[tuple[Epoch, int]] = set()
         self.fence = Epoch(0, 0)
         self.chain = Verifier(CELL)
+        self._chained = ""  # the topic in which it stands
         self.capacity = History()
         self.limits: dict[str, History] = {}
         self._nodes: dict[str, int] = {}
         self._writer = Epoch(0, 0)
+        self._losses = 0  # of Redis: then nobody can tell who had it
         system.api.heard.append(self._changed)
         system.broker.heard.append(self._appended)
         system.servers.redis.heard.append(self._commit)
@@ -68,19 +70,16 @@ class Witness:
     # ---- commits
 
     def _commit(self, cell: str, commit: Commit) -> None:
-        if commit.epoch < self._writer:
+        losses = self.system.servers.redis.losses
+        if commit.epoch < self._writer and losses == self._losses:
             self.complain("epochs rise", f"{commit.epoch} has committed behind {self._writer}")
-        self._writer = commit.epoch
+        self._writer, self._losses = commit.epoch, losses
         log = self.system.broker.at(self.system.settings.events_topic, 0)
         at = commit.expected_offset - log.first
         since = log.times[at] if 0 <= at < len(log.times) else 0.0
         for entry in commit.decisions:
             self._committed.add((entry.seq, entry.value))
             self._decided_from.setdefault(entry.seq, since)
-
-    def forget_writer(self) -> None:
-        """Redis has lost writes: nobody can tell who had it."""
-        self._writer = Epoch(0, 0)
 
     # ---- records
 
@@ -99,6 +98,9 @@ class Witness:
         received = Received(
             partition=partition, offset=offset, key=message.key, value=message.value, headers=message.headers
         )
+        topic = self.system.broker.topics[self.system.settings.decisions_topic].id
+        if topic != self._chained:
+            self.chain, self._chained = Verifier(CELL), topic
         self.chain.take(received)
         for found in self.chain.findings:
             self.complain("the chain holds", found.what)
@@ -191,10 +193,16 @@ def services_live(witness: Witness) -> str:
     """A service ends itself only when another has its cell."""
     for service in witness.system.services.values():
         for death in service.deaths:
-            if not isinstance(death, FencedError):
+            if not _is_fenced(death):
                 return f"{service.name} has died: {death!r}"
     unheard = [each for each in witness.system.loop.unheard if "destroyed" not in each.get("message", "")]
     return f"nobody has heard of {unheard[0]}" if unheard else ""
+
+
+def _is_fenced(death: BaseException) -> bool:
+    if isinstance(death, BaseExceptionGroup):
+        return all(map(_is_fenced, death.exceptions))
+    return isinstance(death, FencedError)
 
 
 def nobody_waits(witness: Witness) -> str:
@@ -202,6 +210,9 @@ def nobody_waits(witness: Witness) -> str:
         each["metadata"]["name"]
         for each in witness.system.api.of(PODS)
         if each["spec"].get("schedulingGates")
+    ]
+    waiting += [
+        each["metadata"]["name"] for each in witness.system.api.of(JOBS) if "conditions" not in each.get("status", {})
     ]
     return f"they wait still: {', '.join(waiting)}" if waiting else ""
 
@@ -246,8 +257,8 @@ async def _replayed(witness: Witness) -> str:
     records = LoggedRecords(witness.system)
     try:
         beginning = await find_beginning(records, CELL, 0, "rebuild", schema=SCHEMA)
-    except NoBeginningError as error:
-        return str(error)
+    except NoBeginningError:
+        return ""  # it was truncated
     player = Player(records, cell=CELL, partition=0, policies=installed_policies(), beginning=beginning)
     found = Comparison(player)
     try:
@@ -293,13 +304,17 @@ class LoggedRecords:
         """Nothing to close."""
 
 
-AT_REST: Final[dict[str, Callable[[Witness], str]]] = {
-    "services live": services_live,
+#: What comes to hold when nothing happens any more.
+RESTING: Final[dict[str, Callable[[Witness], str]]] = {
     "nobody waits for ever": nobody_waits,
     "outcomes settle": outcomes_settle,
     "accounts agree": accounts_agree,
-    "the log replays": the_log_replays,
 }
+AT_REST: Final = {"services live": services_live, **RESTING, "the log replays": the_log_replays}
+
+
+def is_at_rest(witness: Witness) -> bool:
+    return not any(check(witness) for check in RESTING.values())
 
 
 def check_at_rest(witness: Witness) -> None:

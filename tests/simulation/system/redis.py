@@ -29,6 +29,8 @@ class RedisServer:
         self.ledger = MemoryLedger()
         #: Told of each commit that was taken.
         self.heard: list[Callable[[str, Commit], None]] = []
+        #: How often it has lost something.
+        self.losses = 0
         self._before: deque[dict[str, Any]] = deque(maxlen=REMEMBERED)
 
     def write(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -46,10 +48,12 @@ class RedisServer:
 
     def lose(self, writes: int) -> None:
         """A replica is promoted that has not had the last writes."""
+        self.losses += 1
         for _ in range(min(writes, len(self._before))):
             self.ledger._cells = self._before.pop()
 
     def empty(self) -> None:
+        self.losses += 1
         self.ledger._cells = {}
         self._before.clear()
 

@@ -16,18 +16,25 @@ from sluice.settings import Settings
 from sluice.vocabulary import API_VERSION, MANAGED_LABEL, QUEUE_LABEL
 from sluice_watcher.kinds import watched_kinds
 
+#: Often, since logs are short here.
+SNAPSHOT_RECORDS: Final = 150
 SERVICES: Final[dict[str, Serve]] = {
     "watcher": watch,
     "scheduler-0": schedule,
     "scheduler-1": schedule,
-    "actuator": act,
+    "actuator-0": act,
+    "actuator-1": act,
 }
+#: The queues, each with a namespace of its name; and the nodes of the pool, each with so many CPUs.
+QUEUES: Final = ("a", "b")
+POOLED: Final = ("one", "two")
+CPU: Final = 4
 APPLICATIONS: Final = ("DynamicWorkload", "Job")
 
 
 class System:
     def __init__(self, seed: int, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings(applications=APPLICATIONS)
+        self.settings = settings or Settings(applications=APPLICATIONS, snapshot_records=SNAPSHOT_RECORDS)
         self.loop = loop = VirtualLoop()
         kinds = watched_kinds({}, self.settings.applications)
         network = Network(loop, Random(f"{seed}/network"))
@@ -60,14 +67,16 @@ class System:
         """A pool with two nodes, and two queues with a namespace each."""
         self.make("/api/v1/namespaces/kube-system")
         self.make("/api/v1/namespaces/sluice-system")
-        sluice = f"/apis/{API_VERSION}"
-        self.make(f"{sluice}/resourcepools/p", spec={"nodeSelector": {"pool": "p"}})
-        for name in ("one", "two"):
-            self.node(name, cpu=4)
-        for name in ("a", "b"):
-            self.make(f"{sluice}/queues/{name}", spec={"namespaces": {"names": [name]}})
-            labels = {MANAGED_LABEL: "true", QUEUE_LABEL: name}
-            self.make(f"/api/v1/namespaces/{name}", metadata={"labels": labels})
+        self.make(f"/apis/{API_VERSION}/resourcepools/p", spec={"nodeSelector": {"pool": "p"}})
+        for name in POOLED:
+            self.node(name, cpu=CPU)
+        for name in QUEUES:
+            self.make(f"/apis/{API_VERSION}/queues/{name}", spec={"namespaces": {"names": [name]}})
+            self.namespace(name)
+
+    def namespace(self, name: str) -> None:
+        labels = {MANAGED_LABEL: "true", QUEUE_LABEL: name}
+        self.make(f"/api/v1/namespaces/{name}", metadata={"labels": labels})
 
     def node(self, name: str, *, cpu: int) -> None:
         status = {"allocatable": {"cpu": str(cpu), "pods": "110"}}
