@@ -14,11 +14,12 @@ from typing import Final
 import uvloop
 from sluice.applications import listed_as
 from sluice.crds.facts import label_requirements
-from sluice.kafka import LogReader, LogWriter, ensure_topics
+from sluice.kafka import LogReader, LogWriter
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import setup_logging
+from sluice.topics import topics_id, while_topics_last
 
 from sluice_watcher import metrics
 from sluice_watcher.clock import Clock
@@ -150,7 +151,8 @@ def _sync_ids(started_ms: int) -> Iterator[str]:
 
 
 async def watch(settings: Settings, health: Health) -> None:
-    await asyncio.to_thread(ensure_topics, settings)
+    ask_for_topics = partial(topics_id, settings)
+    topics = await ask_for_topics()
     async with AsyncExitStack() as closing:
         client = await KubeClient.connect()
         closing.push_async_callback(client.close)
@@ -168,6 +170,7 @@ async def watch(settings: Settings, health: Health) -> None:
         )
         await resyncs.start()
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(while_topics_last(topics, ask_for_topics))
             tasks.create_task(resyncs.run())
             tasks.create_task(watcher.run())
 

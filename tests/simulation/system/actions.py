@@ -86,12 +86,16 @@ def draw_trace(seed: int) -> Trace:
     wanted = [name for name, kind in KINDS.items() if not kind.is_trouble]
     unwanted = [name for name, kind in KINDS.items() if kind.is_trouble]
     unwanted = rng.sample(unwanted, rng.randint(1, min(6, len(unwanted))))
-    drawn = [*_draw(rng, wanted, rng.randint(8, 40), lasts_s), *_draw(rng, unwanted, rng.randint(0, 10), lasts_s)]
+    drawn = [
+        *_draw(rng, wanted, rng.randint(8, 40), lasts_s),
+        *_draw(rng, unwanted, rng.randint(0, 10), lasts_s),
+    ]
     return Trace(seed, lasts_s, tuple(sorted(drawn, key=lambda action: action.at_s)))
 
 
 def _draw(rng: Random, kinds: list[str], count: int, lasts_s: float) -> list[Action]:
     chosen = rng.choices(kinds, [KINDS[name].weight for name in kinds], k=count)
     return [
-        Action(round(rng.uniform(BEGINS_S, BEGINS_S + lasts_s), 3), name, KINDS[name].draw(rng)) for name in chosen
+        Action(round(rng.uniform(BEGINS_S, BEGINS_S + lasts_s), 3), name, KINDS[name].draw(rng))
+        for name in chosen
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from kafka.errors import KafkaError
 from simulation.system.api import Json
 from simulation.system.cluster import JOBS, PODS, cpu_of, is_open
 from simulation.system.redis import at_once
@@ -146,8 +147,9 @@ class Witness:
             return
         if identity.epoch < self.fence:
             self.complain("fences hold", f"{path} was opened by {carries}, behind a fence of {self.fence}")
-        since = self._decided_from.get(identity.seq, 0.0)
-        pods = [each for each in self.system.api.of(PODS) if is_open(each)]
+        # What was reserved stays so though capacity falls: nothing more is reserved by opening it.
+        since = 0.0 if decision.reason == "Reserved" else self._decided_from.get(identity.seq, 0.0)
+        pods = [each for each in self.system.api.of(PODS) if is_open(each) and _carried(each)]
         held = sum(map(cpu_of, pods))
         if held > (most := self.capacity.most(since)):
             self.complain("capacity is never passed", f"with {path} {held}m are open of {most}m")
@@ -190,19 +192,19 @@ def _carried(found: Json) -> str:
 
 
 def services_live(witness: Witness) -> str:
-    """A service ends itself only when another has its cell."""
+    """A service ends itself only when another has its cell, or because of Kafka."""
     for service in witness.system.services.values():
         for death in service.deaths:
-            if not _is_fenced(death):
+            if not _is_to_be(death):
                 return f"{service.name} has died: {death!r}"
     unheard = [each for each in witness.system.loop.unheard if "destroyed" not in each.get("message", "")]
     return f"nobody has heard of {unheard[0]}" if unheard else ""
 
 
-def _is_fenced(death: BaseException) -> bool:
+def _is_to_be(death: BaseException) -> bool:
     if isinstance(death, BaseExceptionGroup):
-        return all(map(_is_fenced, death.exceptions))
-    return isinstance(death, FencedError)
+        return all(map(_is_to_be, death.exceptions))
+    return isinstance(death, FencedError | KafkaError)
 
 
 def nobody_waits(witness: Witness) -> str:
@@ -212,7 +214,9 @@ def nobody_waits(witness: Witness) -> str:
         if each["spec"].get("schedulingGates")
     ]
     waiting += [
-        each["metadata"]["name"] for each in witness.system.api.of(JOBS) if "conditions" not in each.get("status", {})
+        each["metadata"]["name"]
+        for each in witness.system.api.of(JOBS)
+        if "conditions" not in each.get("status", {})
     ]
     return f"they wait still: {', '.join(waiting)}" if waiting else ""
 

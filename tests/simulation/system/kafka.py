@@ -112,6 +112,10 @@ class Broker:
                 self.topics[name] = Topic(f"{name}#{self.number()}")
         return {name: self.topics[name].id for name in names}
 
+    def topics_id(self) -> str:
+        ids = self.ensure_topics()
+        return f"{ids[self.settings.events_topic]}/{ids[self.settings.decisions_topic]}"
+
     def at(self, topic: str, partition: int) -> Partition:
         if topic not in self.topics:
             raise NoTopicError(topic)
@@ -322,6 +326,9 @@ class SimulatedReader(LogReader):
             lambda: self._broker.groups[self._group or ""].positions.get(partition)
         )
         return found
+
+    async def begin_anew(self, partition: int) -> None:
+        self._positions[partition] = 0
 
     async def expect(self) -> None:
         await self._ask(lambda: self._broker.at(self._topic, 0))

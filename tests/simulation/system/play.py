@@ -63,8 +63,10 @@ def calm(system: System) -> None:
             system.api.remove(path_of(pod))
     for found in system.api.of(BY_HAND):
         if not found["metadata"].get("ownerReferences"):
-            system.api.remove(f"/apis/{API_VERSION}/namespaces/{found['metadata']['namespace']}/dynamicworkloads/"
-                              f"{found['metadata']['name']}")
+            system.api.remove(
+                f"/apis/{API_VERSION}/namespaces/{found['metadata']['namespace']}/dynamicworkloads/"
+                f"{found['metadata']['name']}"
+            )
 
 
 @contextmanager

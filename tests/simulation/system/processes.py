@@ -23,6 +23,7 @@ from simulation.system.network import LostError, Network
 from simulation.system.redis import RedisServer, SimulatedLedger
 from sluice.lifecycle import begin_anew
 from sluice.settings import Settings
+from sluice.topics import while_topics_last
 from sluice_actuator.kube import KubeCluster
 from sluice_actuator.worker import Actuator
 from sluice_scheduler.feed import Owners
@@ -57,10 +58,10 @@ class Servers:
     def client(self) -> SimulatedClient:
         return SimulatedClient(self.api, self.network, self.faults)
 
-    async def topics(self) -> dict[str, str]:
-        """Make those that are missing; the id of each."""
+    async def topics(self) -> str:
+        """Make those that are missing; the id of both logs."""
         try:
-            return await self.network.ask("kafka", self.broker.ensure_topics)
+            return await self.network.ask("kafka", self.broker.topics_id)
         except LostError as error:
             raise KafkaError(str(error)) from error
 
@@ -142,7 +143,7 @@ async def watch(servers: Servers, clock: HostClock, rng: Random) -> None:
 
 async def _watch(servers: Servers, clock: HostClock, rng: Random) -> None:
     settings, broker = servers.settings, servers.broker
-    await servers.topics()
+    topics = await servers.topics()
     watcher = Watcher(
         settings,
         cluster=SimulatedCluster(servers.client()),
@@ -158,6 +159,7 @@ async def _watch(servers: Servers, clock: HostClock, rng: Random) -> None:
     )
     await resyncs.start()
     async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(while_topics_last(topics, servers.topics))
         tasks.create_task(resyncs.run())
         tasks.create_task(watcher.run())
 
@@ -168,12 +170,13 @@ async def act(servers: Servers, clock: HostClock, rng: Random) -> None:
 
 async def _act(servers: Servers, clock: HostClock) -> None:
     settings, broker = servers.settings, servers.broker
-    await servers.topics()
+    topics = await servers.topics()
     async with AsyncExitStack() as closing:
         group = f"{settings.topics}-actuator-{settings.cluster}"
         inbox = SimulatedReader(broker, settings.decisions_topic, group=group)
         closing.push_async_callback(inbox.close)
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(while_topics_last(topics, servers.topics))
             actuator = Actuator(
                 tasks,
                 settings=settings,
@@ -183,6 +186,7 @@ async def _act(servers: Servers, clock: HostClock) -> None:
                 events=SimulatedReader(broker, settings.events_topic),
                 log=SimulatedWriter(broker),
                 clock=clock,
+                topics=topics,
             )
             await actuator.run()
 
@@ -196,7 +200,7 @@ class SimulatedLog(KafkaLog):
         self._writer = SimulatedWriter(servers.broker)
         self._snapshot_writer = SimulatedWriter(servers.broker)
 
-    async def _topics(self) -> dict[str, str]:
+    async def topic_id(self) -> str:
         return await self._servers.topics()
 
     def _read(self, topic: str) -> SimulatedReader:
@@ -206,7 +210,7 @@ class SimulatedLog(KafkaLog):
 async def schedule(servers: Servers, clock: HostClock, rng: Random) -> None:
     """What Faust does for the scheduler: it hands out partitions and their records, and commits what is done."""
     settings = servers.settings
-    await servers.topics()
+    topics = await servers.topics()
 
     def own(**details: Any) -> CellOwner:
         return CellOwner(
@@ -222,19 +226,16 @@ async def schedule(servers: Servers, clock: HostClock, rng: Random) -> None:
 
     owners = Owners(settings, own)
     stream = Stream(servers, owners)
-    reading = asyncio.create_task(stream.run())
-    reading.add_done_callback(partial(_fail_with, owners))
+    work = [asyncio.create_task(each) for each in (stream.run(), while_topics_last(topics, servers.topics))]
+    for task in work:
+        task.add_done_callback(owners.ended)
     try:
         await owners.failed
     finally:
-        reading.cancel()
+        for task in work:
+            task.cancel()
         await owners.revoked(set())
         await stream.reader.close()
-
-
-def _fail_with(owners: Owners, reading: asyncio.Task[None]) -> None:
-    if not reading.cancelled() and (error := reading.exception()) is not None:
-        owners.fail(error)
 
 
 class Stream:

@@ -84,7 +84,7 @@ def _soon(system: System, service: str, steps: int, befall: Callable[[Supervisor
     ),
 )
 def disturb(
-    system: System, server: str, loses_requests: float, loses_answers: float, slows: float, for_s: float
+    system: System, *, server: str, loses_requests: float, loses_answers: float, slows: float, for_s: float
 ) -> None:
     until_s = system.loop.time() + for_s
     system.servers.network.trouble(server, Trouble(until_s, loses_requests, loses_answers, slows))
@@ -93,7 +93,9 @@ def disturb(
 # ---- the API server
 
 
-@trouble(5, _drawn(kind=_one(*(each.name for each in _ANSWERS)), rate=_one(0.1, 0.5, 1.0), for_s=_seconds(0.5, 20)))
+@trouble(
+    5, _drawn(kind=_one(*(each.name for each in _ANSWERS)), rate=_one(0.1, 0.5, 1.0), for_s=_seconds(0.5, 20))
+)
 def fault(system: System, kind: str, rate: float, for_s: float) -> None:
     """429, 409, 500, and 504 though it was applied."""
     system.servers.faults.begin((Fault[kind],), rate=rate, until_s=system.loop.time() + for_s)

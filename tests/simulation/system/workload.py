@@ -34,12 +34,14 @@ _PODS: Final = {"namespace": QUEUES, "cpu": (1, 1, 2, 3), "runs": (1, 3, 8, 20)}
 
 
 @workload(10, _of(number=range(NAMES), **_PODS))
-def single(system: System, namespace: str, number: int, cpu: int, runs: float) -> None:
+def single(system: System, *, namespace: str, number: int, cpu: int, runs: float) -> None:
     _make_pod(system, namespace, f"single-{number}", pod(cpu, runs))
 
 
 @workload(3, _of(number=range(NAMES), count=(2, 3, 4), late=(0, 1), **_PODS))
-def gang(system: System, namespace: str, number: int, count: int, late: int, cpu: int, runs: float) -> None:
+def gang(
+    system: System, *, namespace: str, number: int, count: int, late: int, cpu: int, runs: float
+) -> None:
     """Pods that are admitted together; some come later than the others."""
     name = f"gang-{number}"
     for index in range(count):
@@ -53,6 +55,7 @@ def gang(system: System, namespace: str, number: int, count: int, late: int, cpu
 @workload(4, _of(number=range(NAMES), parallelism=(1, 2, 3, 5), more=(0, 1, 4), least=(0, 2), **_PODS))
 def job(
     system: System,
+    *,
     namespace: str,
     number: int,
     parallelism: int,
@@ -89,7 +92,7 @@ def scale(system: System, namespace: str, number: int, parallelism: int) -> None
 
 @workload(2, _of(number=range(4), count=(1, 2, 4), least=(0, 1, 2), **_PODS))
 def by_hand(
-    system: System, namespace: str, number: int, count: int, least: int, cpu: int, runs: float
+    system: System, *, namespace: str, number: int, count: int, least: int, cpu: int, runs: float
 ) -> None:
     """An application that nobody knows, with a DynamicWorkload that is written by hand; made again, it has another
     size."""
