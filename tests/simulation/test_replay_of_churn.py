@@ -152,8 +152,10 @@ def swap_two_numbers(topics: FakeTopics) -> None:
 
 
 def add_a_decision(topics: FakeTopics) -> None:
+    """Of a time that is over: the log of one that is not may still be on its way."""
     message = next(each for each in reversed(decisions(topics)) if _decision(each).seq)
-    more = replace(_decision(message), seq=_decision(message).seq + 1)
+    last = _decision(message)
+    more = replace(last, seq=last.seq + 1, time_ms=last.time_ms - 1)
     decisions(topics).append(replace(message, value=DECISIONS.value(more)))
 
 
