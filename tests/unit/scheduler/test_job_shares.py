@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from applications_of_one_cell import Applications, pod_set
-from sluice.decisions import Evict
+from sluice.decisions import Admit, Evict
 
 
 def job(cell: Applications, parallelism: int, completions: int | None = None, **facts: int) -> None:
@@ -118,3 +118,17 @@ def test_pods_that_are_too_large_come_and_go_and_nothing_is_reserved_anew() -> N
     cell.delete_pods("large")
     assert cell.held() == 0
     assert {"o1", "o2", "o3"} <= cell.open
+
+
+def test_one_that_was_admitted_with_nothing_to_run_keeps_no_share_in_no_pool() -> None:
+    """All its pods were given back when it was admitted, so nothing says where a replacement would go."""
+    cell = Applications()
+    job(cell, 2, completions=2, succeeded=2)
+    [account] = cell.state.workloads
+    assert (account.admitted, account.pools) == (True, {})
+    cell.pods("p1", of="job", pod_set="main", gated=False)
+    job(cell, 2, completions=9, succeeded=2)  # an indexed Job may be made longer
+    cell.become("Failed", "p1")
+    cell.pods("p2", of="job", pod_set="main")
+    assert cell.open == {"p2"}
+    assert [each.reason for each in cell.decisions if isinstance(each, Admit)] == ["Fits"]

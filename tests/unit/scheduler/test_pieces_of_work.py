@@ -141,14 +141,14 @@ def test_a_gang_that_no_spread_fits_is_tried_so_often_and_again_when_anything_gr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of its parts fits into each pool, and in each pool is room for one of them; there are too many."""
-    cell = tiered(4, cpu=1500)
+    cell = tiered(6, cpu=1500)
     looks = counted(monkeypatch, Spread, "_is_open")
-    gang_of_tiers(cell, parts=5)
-    assert len(looks) < 1500
+    gang_of_tiers(cell, parts=7)
+    assert len(looks) < 3000
     assert [workload.admitted for workload in cell.state.workloads] == [False]
     for tier in ("head", "worker"):
-        labels = {"pool": f"{tier}03", "tier": tier}
-        cell.tell(NodeEvent, f"{tier}03", node=NodeFacts(allocatable={"cpu": 2500}, labels=labels))
+        labels = {"pool": f"{tier}05", "tier": tier}
+        cell.tell(NodeEvent, f"{tier}05", node=NodeFacts(allocatable={"cpu": 2500}, labels=labels))
     assert [workload.admitted for workload in cell.state.workloads] == [True]
 
 
