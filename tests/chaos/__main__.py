@@ -90,7 +90,9 @@ def play(world: World, chosen: list[str], lasts_s: float, report: Report) -> Non
     stack = world.stack
     tenants, audit = Tenants(Api(stack.endpoints)), Audit(stack)
     for_all, for_probe = {"for": "all"}, {"for": PROBE}
-    tenants.provide(pool("default", **for_all), pool(PROBE, **for_probe), *map(queue, (*TENANTS, PROBE)))
+    tenants.provide(pool("default", **for_all), pool(PROBE, **for_probe), queue(PROBE))
+    nothing = {PROBE: {"limit": {"cpu": "0"}}}
+    tenants.provide(*(queue(name, pools=nothing) for name in TENANTS))
     tenants.provide(*(node(f"n{i}", labels=for_all) for i in range(3)), node("probes", labels=for_probe))
     tenants.settle(*TENANTS, PROBE)
     until = time.monotonic() + lasts_s
