@@ -330,6 +330,10 @@ class LogReader:
         found = await self._in_thread(self._consumer.committed, self._at(partition), True)
         return None if found is None else Position(found.offset, found.metadata)
 
+    async def begin_anew(self, partition: int) -> None:
+        """Read a partition that the group has given to this reader from its first record on."""
+        await self._in_thread(self._consumer.seek_to_beginning, self._at(partition))
+
     async def expect(self) -> None:
         """NoTopicError if there is no such topic: whatever is asked about it would wait for an answer."""
         if self._topic not in await self._in_thread(self._consumer.topics):

@@ -30,21 +30,30 @@ class Health:
 
 
 async def serve(settings: Settings, work: Callable[[Settings, Health], Coroutine[Any, Any, None]]) -> None:
+    """Do the work, and say at /readyz how it goes."""
+    health = Health()
+
+    def tell(problem: str) -> None:
+        health.unready = lambda: problem
+
+    async with serve_health(settings, health.say):
+        await begin_anew(lambda: work(settings, health), tell)
+
+
+async def begin_anew(work: Callable[[], Coroutine[Any, Any, None]], tell: Callable[[str], None]) -> None:
     """Do the work, and begin it anew whenever Kafka is what failed it, however long that lasts.
 
     Beginning anew is what a crash and a restart would come to, for services remember nothing that is not in
     Kafka; but nobody has to be there who restarts them. Whatever else fails ends the service.
     """
-    health = Health()
-    async with serve_health(settings, health.say):
-        while True:
-            try:
-                await work(settings, health)
-            except* KafkaError as errors:
-                problem = f"starting over: {reasons(errors)}"
-                health.unready = lambda problem=problem: problem  # type: ignore[misc]
-                _log.warning(problem)
-                await asyncio.sleep(PAUSE_S)
+    while True:
+        try:
+            await work()
+        except* KafkaError as errors:
+            problem = f"starting over: {reasons(errors)}"
+            tell(problem)
+            _log.warning(problem)
+            await asyncio.sleep(PAUSE_S)
 
 
 def reasons(errors: BaseExceptionGroup[Any]) -> str:

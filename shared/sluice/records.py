@@ -86,6 +86,9 @@ class KafkaRecords:
 
     async def _reader(self, topic: str) -> LogReader:
         if topic not in self._readers:
-            reader = self._readers[topic] = LogReader(self._settings, topic)
+            reader = self._readers[topic] = self._read(topic)
             await reader.expect()
         return self._readers[topic]
+
+    def _read(self, topic: str) -> LogReader:
+        return LogReader(self._settings, topic)

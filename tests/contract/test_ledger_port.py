@@ -59,6 +59,10 @@ class Tampering(Protocol):
 
     def schema(self, schema: int) -> None: ...
 
+    def lose(self) -> None:
+        """Everything."""
+        ...
+
 
 class MemoryTampering:
     def __init__(self, ledger: MemoryLedger) -> None:
@@ -72,6 +76,9 @@ class MemoryTampering:
 
     def schema(self, schema: int) -> None:
         self._cells["c"].meta = replace(self._cells["c"].meta, schema=schema)
+
+    def lose(self) -> None:
+        self._cells.clear()
 
 
 class RedisTampering:
@@ -90,6 +97,9 @@ class RedisTampering:
         self._server.hset(self._meta, "schema", schema)
         if schema == 0:
             self._server.hdel(self._meta, "schema")
+
+    def lose(self) -> None:
+        self._server.flushall()
 
 
 @pytest.fixture
@@ -182,6 +192,18 @@ async def test_beginning_again_forgets_everything(ledger: Ledger) -> None:
     assert await ledger.load("c") == ([], [])
     meta = await ledger.acquire("c", ONE)
     assert (meta.told_ms, meta.chain) == (0, "of-2")
+
+
+async def test_one_that_was_lost_fences_nobody_off(ledger: Ledger, tampering: Tampering) -> None:
+    """Its writer takes the cell over again, for there is no later epoch."""
+    await begun(ledger)
+    tampering.lose()
+    assert await ledger.load("c") == ([], [])
+    with pytest.raises(LedgerError, match="lost") as refused:
+        await ledger.commit("c", commit({}))
+    assert not isinstance(refused.value, FencedError)
+    with pytest.raises(LedgerError, match="lost"):
+        await ledger.begin("c", Meta(epoch=ONE))
 
 
 # ---- what another version wrote

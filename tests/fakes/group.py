@@ -95,3 +95,6 @@ class FakeMember:
 
     async def committed(self, partition: int) -> Position | None:
         return self._group.positions.get(partition)
+
+    async def begin_anew(self, partition: int) -> None:
+        self._next[partition] = 0

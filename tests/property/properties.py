@@ -325,7 +325,7 @@ def reclaims_raise_the_potential(content: Content) -> None:
 
 def judge(state: State, move: Move) -> str:
     """What kind of move it was, judged from the accounts by the slow and obvious potential."""
-    claim, spot, taken = move._claim, move._spot, move._taken
+    claim, spot, taken = move._claim, move._spot, move.taken
     inside = move._inside
     for unit in taken:
         facts = unit.leaf.queue.facts
@@ -452,7 +452,7 @@ def who_lost_pods_pushes_nobody(content: Content) -> None:
             edited = any(since_ms < at <= now_ms for at in edits)
             covered = any(branch.is_covered(move._spot.cost) for branch in move._leaf.path)
             assert edited or covered or now_ms - since_ms >= scenario.tenure
-        for unit in move._taken:
+        for unit in move.taken:
             for pod in unit.pods:
                 victim = workload_of(state, pod.key)
                 if victim is not None:

@@ -163,7 +163,7 @@ def _check_taken(move: Move) -> None:
     slack = 64
     is_within = all(amount << 16 <= move._leaf.deserved.get(k, 0) + slack for k, amount in after.items())
     held: dict[Branch, dict[Any, int]] = {}
-    for unit in sorted(move._taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
+    for unit in sorted(move.taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
         sums = held.setdefault(unit.leaf, dict(unit.leaf.held))
         kinds = dict(kind_of.cost(unit.cost))
         above = any((sums.get(kind, 0) << 16) > unit.leaf.deserved.get(kind, 0) for kind in kinds)

@@ -152,9 +152,11 @@ def swap_two_numbers(topics: FakeTopics) -> None:
 
 
 def add_a_decision(topics: FakeTopics) -> None:
-    last = _decision(decisions(topics)[-1])
-    more = replace(last, seq=last.seq + 1)
-    decisions(topics).append(replace(decisions(topics)[-1], value=DECISIONS.value(more)))
+    """Of a time that is over: the log of one that is not may still be on its way."""
+    message = next(each for each in reversed(decisions(topics)) if _decision(each).seq)
+    last = _decision(message)
+    more = replace(last, seq=last.seq + 1, time_ms=last.time_ms - 1)
+    decisions(topics).append(replace(message, value=DECISIONS.value(more)))
 
 
 def _new_pod(topics: FakeTopics) -> tuple[int, PodEvent]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 
 import uvloop
-from sluice.kafka import LogReader, LogWriter, ensure_topics
+from sluice.kafka import LogReader, LogWriter
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import setup_logging
+from sluice.topics import topics_id, while_topics_last
 
 from sluice_actuator.clock import WallClock
 from sluice_actuator.kube import KubeCluster
@@ -18,7 +20,8 @@ from sluice_actuator.worker import IN_FLIGHT_MAX, Actuator
 
 
 async def act(settings: Settings, health: Health) -> None:
-    await asyncio.to_thread(ensure_topics, settings)
+    ask_for_topics = partial(topics_id, settings)
+    topics = await ask_for_topics()
     async with AsyncExitStack() as closing:
         client = await KubeClient.connect(connections=IN_FLIGHT_MAX)
         closing.push_async_callback(client.close)
@@ -32,6 +35,7 @@ async def act(settings: Settings, health: Health) -> None:
         events = LogReader(settings, settings.events_topic)
         closing.push_async_callback(events.close)
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(while_topics_last(topics, ask_for_topics))
             actuator = Actuator(
                 tasks,
                 settings=settings,
@@ -41,6 +45,7 @@ async def act(settings: Settings, health: Health) -> None:
                 events=events,
                 log=log,
                 clock=WallClock(),
+                topics=topics,
             )
             health.unready = lambda: actuator.unready
             await actuator.run()

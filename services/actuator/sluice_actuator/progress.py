@@ -10,11 +10,13 @@ class Progress:
 
     The position that is committed lies before every unanswered decision. Its note says from where on the
     events topic holds outcomes of what lies behind it: the end of what was appended before the first of those
-    decisions was read.
+    decisions was read. And it says in which topics all this is counted, for a group's position outlives its topic
+    if a member commits it once more.
     """
 
-    def __init__(self, outcomes_from: int) -> None:
+    def __init__(self, outcomes_from: int, topics: str = "") -> None:
         self._outcomes_from = outcomes_from
+        self._topics = topics
         self._next: int | None = None
         self._unanswered: dict[int, int] = {}  # in the order of reading, which is that of the offsets
 
@@ -33,5 +35,8 @@ class Progress:
     def position(self) -> Position | None:
         """None as long as nothing was read."""
         for offset, outcomes_from in self._unanswered.items():
-            return Position(offset, str(outcomes_from))
-        return None if self._next is None else Position(self._next, str(self._outcomes_from))
+            return self._position(offset, outcomes_from)
+        return None if self._next is None else self._position(self._next, self._outcomes_from)
+
+    def _position(self, offset: int, outcomes_from: int) -> Position:
+        return Position(offset, f"{outcomes_from} {self._topics}".rstrip())

@@ -32,10 +32,16 @@ class Records(Protocol):
     def between(self, partition: int, start: int, end: int) -> AsyncIterator[Received]: ...
 
 
+def counts(position: Position, topics: str) -> bool:
+    """Whether a position says something of these topics. An older version did not note of which it spoke."""
+    return position.note.partition(" ")[2] in ("", topics)
+
+
 async def recall(
     partition: int,
     committed: Position | None,
     *,
+    topics: str,
     decisions: Records,
     events: Records,
     cells: Mapping[str, int],
@@ -44,13 +50,14 @@ async def recall(
 ) -> Tenure:
     """Where nothing was committed, the whole log of events may hold outcomes of what will be read."""
     first, end = await events.bounds(partition)
-    noted = int(committed.note) if committed and committed.note else first
+    noted = int(committed.note.partition(" ")[0]) if committed and committed.note else first
     outcomes_from = noted if first <= noted <= end else first
     return Tenure(
         is_over=is_over,
         history=await _passed(decisions, partition, before=committed.offset if committed else 0, cells=cells),
         answered=await _answered(events.between(partition, outcomes_from, end), cluster),
         outcomes_from=outcomes_from,
+        topics=topics,
     )
 
 

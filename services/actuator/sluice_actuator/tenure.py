@@ -24,11 +24,12 @@ class Tenure:
         history: CellHistory,
         answered: set[DecisionId],
         outcomes_from: int,
+        topics: str,
     ) -> None:
         self.history = history
         #: Decisions that had an outcome before they were read in this tenure.
         self.answered = answered
-        self.progress = Progress(outcomes_from)
+        self.progress = Progress(outcomes_from, topics)
         self.unsettled: dict[Job, asyncio.Future[None]] = {}
         #: Why nothing further is carried out.
         self.problem = ""

@@ -30,7 +30,7 @@ from sluice_actuator.intake import decode
 from sluice_actuator.kube import Cluster
 from sluice_actuator.order import Lanes
 from sluice_actuator.outcomes import Log, Outcomes
-from sluice_actuator.recall import Records, recall
+from sluice_actuator.recall import Records, counts, recall
 from sluice_actuator.settle import settle
 from sluice_actuator.tenure import Job, Tenure
 
@@ -74,6 +74,9 @@ class Inbox(Protocol):
 
     async def committed(self, partition: int) -> Position | None: ...
 
+    async def begin_anew(self, partition: int) -> None:
+        """Read the partition from its beginning on."""
+
 
 class Actuator:
     """Carries out the decisions about one cluster, of every cell that spans it.
@@ -93,7 +96,9 @@ class Actuator:
         events: Records,
         log: Log,
         clock: Clock,
+        topics: str = "",
     ) -> None:
+        """`topics`: the id of both topics together."""
         self._tasks = tasks
         self._settings = settings
         self._inbox = inbox
@@ -101,6 +106,7 @@ class Actuator:
         self._events = events
         self._records = log
         self._clock = clock
+        self._topics = topics
         self._effects = Effects(cluster)
         self._lanes = Lanes[Job](
             tasks,
@@ -126,6 +132,7 @@ class Actuator:
 
     async def run(self) -> None:
         self._tasks.create_task(self._outcomes.run())
+        loop = asyncio.get_running_loop()
         committed: dict[int, Position] = {}
         due_s = 0.0
         while True:
@@ -136,10 +143,10 @@ class Actuator:
                 for partition, tenure in self._tenures.items()
                 if (position := tenure.progress.position) is not None
             }
-            if positions != committed and time.monotonic() >= due_s:
+            if positions != committed and loop.time() >= due_s:
                 if await self._inbox.commit(positions):
                     committed = positions
-                due_s = time.monotonic() + COMMIT_INTERVAL_S
+                due_s = loop.time() + COMMIT_INTERVAL_S
 
     async def _read_on(self) -> None:
         """Read, if there is room for more. The group is attended to in any case, or it would give us up."""
@@ -147,9 +154,11 @@ class Actuator:
             received = await self._inbox.poll(POLL_S)
         else:
             received = await self._inbox.stand_by(POLL_S)
-        await self._keep_tenures()
+        began_anew = await self._keep_tenures()
         self._read.extend(
-            (each, self._tenures[each.partition]) for each in received if each.partition in self._tenures
+            (each, self._tenures[each.partition])
+            for each in received
+            if each.partition in self._tenures and each.partition not in began_anew
         )
 
     def _take_up(self) -> None:
@@ -158,15 +167,23 @@ class Actuator:
             if not tenure.is_over:
                 self._take(received, tenure)
 
-    async def _keep_tenures(self) -> None:
-        """Begin one for each partition that was handed out, and end those that were taken away."""
+    async def _keep_tenures(self) -> set[int]:
+        """Begin one for each partition that was handed out, and end those that were taken away. Returns those whose
+        records are to be read from the first one on, whatever was read of them just now."""
+        began_anew = set()
         self._tenures = {p: tenure for p, tenure in self._tenures.items() if not tenure.is_over}
         for partition, hand_out in self._inbox.assigned.items():
             if partition in self._tenures:
                 continue
+            committed = await self._inbox.committed(partition)
+            if committed is not None and not counts(committed, self._topics):
+                await self._inbox.begin_anew(partition)
+                began_anew.add(partition)
+                committed = None
             tenure = await recall(
                 partition,
-                await self._inbox.committed(partition),
+                committed,
+                topics=self._topics,
                 decisions=self._decisions,
                 events=self._events,
                 cells=self._settings.cells,
@@ -175,6 +192,7 @@ class Actuator:
             )
             self._tenures[partition] = tenure
             _log.info("partition %d is ours; %d decisions have outcomes", partition, len(tenure.answered))
+        return began_anew
 
     def _is_over(self, partition: int, hand_out: int) -> bool:
         return self._inbox.assigned.get(partition) != hand_out

@@ -7,16 +7,18 @@ import os
 import socket
 import ssl
 import tempfile
+from functools import partial
 from typing import Any
 
 import faust
 import uvloop
 from faust.types import TP, Message
-from sluice.kafka import SESSION_TIMEOUT_MS, ensure_topics
+from sluice.kafka import SESSION_TIMEOUT_MS
 from sluice.kube import KubeClient
 from sluice.lifecycle import until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import serve_health, setup_logging
+from sluice.topics import topics_id, while_topics_last
 
 from sluice_scheduler.feed import FEED_MAX, FaustFeed, Own, Owners
 from sluice_scheduler.installed import installed_policies
@@ -102,7 +104,8 @@ def connect(app: faust.App, settings: Settings, own: Own) -> Owners:
 
 
 async def serve(settings: Settings, folder: str) -> None:
-    await asyncio.to_thread(ensure_topics, settings)
+    ask_for_topics = partial(topics_id, settings)
+    topics = await ask_for_topics()
     policies = installed_policies()
     if settings.policy not in policies:
         known = ", ".join(sorted(policies))
@@ -124,11 +127,14 @@ async def serve(settings: Settings, folder: str) -> None:
         )
 
     owners = connect(app, settings, own)
+    lasting = asyncio.create_task(while_topics_last(topics, ask_for_topics))
+    lasting.add_done_callback(owners.ended)
     async with serve_health(settings, owners.unready):
         await app.start()
         try:
             await owners.failed
         finally:
+            lasting.cancel()
             await owners.revoked(set())
             await app.stop()
             await kube.close()

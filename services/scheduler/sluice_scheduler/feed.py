@@ -162,7 +162,7 @@ class Owners:
                 feed = FaustFeed(self._flow(tp.partition))
                 owner = self._own(cell=self._settings.cell_of(tp.partition), feed=feed)
                 task = asyncio.create_task(owner.run())
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self.ended)
                 self._feeds[tp.partition] = feed
                 self._tasks[tp.partition] = owner, task
         self._is_told = True
@@ -189,7 +189,8 @@ class Owners:
             return "no assignment from Kafka yet"
         return "; ".join(owner.missing for owner, _ in self._tasks.values() if owner.missing)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Something has ended that all of them need."""
         if not task.cancelled() and (error := task.exception()):
             self.fail(error)
 

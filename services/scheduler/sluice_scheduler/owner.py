@@ -25,6 +25,7 @@ from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
 from sluice.lifecycle import reasons
 from sluice.pace import Pace
 from sluice.settings import Settings
+from sluice.topics import TopicsMadeAnewError
 from sluice.values import Epoch
 
 from sluice_scheduler import metrics
@@ -122,6 +123,8 @@ class CellOwner:
         #: for nobody delivers them a second time.
         self._delivered = 0
         self._again = 0
+        #: What offsets are counted in. Those of other topics say nothing here.
+        self._topics = ""
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 
@@ -137,7 +140,7 @@ class CellOwner:
         return problem and f"cell {self._cell}: {problem}"
 
     async def run(self) -> None:
-        """Own the cell until cancelled, fenced off, or diverged."""
+        """Own the cell until cancelled, fenced off, or diverged, or Kafka is made anew."""
         try:
             await self._keep_owning()
         finally:
@@ -156,7 +159,7 @@ class CellOwner:
                     pause_s = 0.0
                 except (HopelessError, KafkaError, OSError) as error:
                     self._start_over(str(error))
-            except* (FencedError, DivergenceError):
+            except* (FencedError, DivergenceError, TopicsMadeAnewError):
                 raise
             except* NewerLedgerError as errors:
                 self._start_over(reasons(errors))
@@ -172,6 +175,9 @@ class CellOwner:
 
     async def _own(self) -> None:
         meta, state, outbox = await self._take_over.run()
+        if self._topics not in ("", meta.topic_id):  # the feed may hold records of the former ones still
+            raise TopicsMadeAnewError("Kafka was made anew, and the ledger with it: begin with a new feed")
+        self._topics = meta.topic_id
         self._validator = Validator(self._cell, state, self._settings.validate_ticks)
         self._snapshots = self._new_snapshots()
         await self._look_ahead.run(meta.next_offset)
@@ -273,8 +279,6 @@ class CellOwner:
     ) -> tuple[list[OutboxEntry], str]:
         """What a record leads to, and the hash of the last decision so far."""
         event = await self._read(received)
-        if event is None:
-            return [], chain
         started = time.perf_counter()
         decisions = self._quarantine.step(state, received.offset, event)
         metrics.STEP_SECONDS.observe(time.perf_counter() - started)

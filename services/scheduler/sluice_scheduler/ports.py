@@ -25,7 +25,7 @@ class Log(Records, Protocol):
     """The topics, as the owner of a cell needs them. Closing gives up what is being appended."""
 
     async def topic_id(self) -> str:
-        """The events topic's id; a topic made anew has another."""
+        """The id of both topics together; it is another one when either is made anew."""
         ...
 
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:

@@ -60,10 +60,9 @@ class Quarantine:
         self._before = {offset: known for offset, known in self._before.items() if offset >= below}
         self._raised = {offset for offset in self._raised if offset >= below}
 
-    def step(self, state: State, offset: int, event: Event) -> list[Decision]:
-        """The decisions of a record. PoisonedError if it raises; then the state must not be used again."""
-        if isinstance(event, SetAsideEvent):
-            return []  # it counted just before the record that it names
+    def step(self, state: State, offset: int, event: Event | None) -> list[Decision]:
+        """The decisions of a record; None: it can't be read. PoisonedError if it raises; then the state must not be
+        used again. After any record what is derived is there, or the owner could not go on from that record."""
         before = [each for _, each in sorted(self._before.get(offset, {}).items())]
         names = {each.what for each in before}
         try:
@@ -71,7 +70,8 @@ class Quarantine:
                 set_aside(state, before)
             if not state.derived:
                 state.derive()
-            if f"{RECORD}{offset}" in names:
+            # A record that sets something aside has counted just before the one that it names.
+            if event is None or isinstance(event, SetAsideEvent) or f"{RECORD}{offset}" in names:
                 return state.take_decisions()
             return step(state, event, passes=f"{PASS}{offset}" not in names)
         except Exception as error:
@@ -79,7 +79,8 @@ class Quarantine:
             free = [what for what in suspects if not state.is_stuck(what)]
             if in_pass:
                 free.append(f"{PASS}{offset}")
-            raise PoisonedError(offset, event.time_ms, [*free, f"{RECORD}{offset}"], error) from error
+            time_ms = event.time_ms if event else state.now_ms
+            raise PoisonedError(offset, time_ms, [*free, f"{RECORD}{offset}"], error) from error
 
     def judge(self, poisoned: PoisonedError, cluster: str) -> SetAsideEvent | None:
         """What is to be set aside so that the record can be stepped; None: try it once more as it is."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from sluice.codec import Message
-from sluice.kafka import LogWriter, Received, ensure_topics
+from sluice.kafka import LogWriter, Received
 from sluice.records import KafkaRecords
 from sluice.settings import Settings
+from sluice.topics import topics_id
 
 
 class KafkaLog(KafkaRecords):
@@ -18,13 +17,12 @@ class KafkaLog(KafkaRecords):
         self._snapshot_writer = LogWriter(settings)
 
     async def topic_id(self) -> str:
-        topics = await asyncio.to_thread(ensure_topics, self._settings)
-        return topics[self._settings.events_topic]
+        return await topics_id(self._settings)
 
     async def decisions_tail(self, partition: int, count: int) -> list[Received]:
         """Read at a take-over; what was being appended is given up first, so that nothing comes late."""
         await self.close()
-        await asyncio.to_thread(ensure_topics, self._settings)
+        await self.topic_id()  # which makes what is missing
         return await super().decisions_tail(partition, count)
 
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:

@@ -14,11 +14,12 @@ from typing import Final
 import uvloop
 from sluice.applications import listed_as
 from sluice.crds.facts import label_requirements
-from sluice.kafka import LogReader, LogWriter, ensure_topics
+from sluice.kafka import LogReader, LogWriter
 from sluice.kube import KubeClient
 from sluice.lifecycle import Health, serve, until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import setup_logging
+from sluice.topics import topics_id, while_topics_last
 
 from sluice_watcher import metrics
 from sluice_watcher.clock import Clock
@@ -44,19 +45,21 @@ STALLED_S: Final = 5
 class Watcher:
     """One cluster's watcher, on given ports."""
 
-    def __init__(self, settings: Settings, *, cluster: Cluster, writer: Appender) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cluster: Cluster,
+        writer: Appender,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
         cells = tuple(settings.cells)
-        clock = Clock()
+        clock, random = clock or Clock(), random or Random()
         router = Router(
             cells,
             ("pod", *map(listed_as, settings.applications)),
             label_requirements(settings.pod_selector),
-        )
-        kinds = watched_kinds(
-            settings.managed_selector,
-            settings.applications,
-            settings.application_selector,
-            router.overheads,
         )
         self._dead_letters = DeadLetters(
             writer,
@@ -64,14 +67,7 @@ class Watcher:
             partition=settings.cells[cells[0]],
             cluster=settings.cluster,
         )
-        self._publisher = Publisher(
-            writer,
-            topic=settings.events_topic,
-            partitions=settings.cells,
-            source=f"sluice/watcher/{settings.cluster}",
-            clock=clock,
-            set_aside=self._dead_letters.put_too_long,
-        )
+        self._publisher = _publisher(settings, writer, clock, self._dead_letters)
         unmanaged = UnmanagedReport(
             router.unmanaged_by_pool, cluster=settings.cluster, clock=clock, publisher=self._publisher
         )
@@ -89,7 +85,9 @@ class Watcher:
             sync_ids=_sync_ids(clock.now_ms()),
             relist=self._relist_stale,
         )
-        self._reflectors = {kind.type: _reflector(kind, cluster, intake(kind)) for kind in kinds}
+        self._reflectors = {
+            kind.type: _reflector(kind, cluster, intake(kind), random) for kind in _kinds(settings, router)
+        }
         metrics.UNACKNOWLEDGED.set_function(lambda: self._publisher.unacknowledged)
 
     async def run(self) -> None:
@@ -119,14 +117,31 @@ class Watcher:
         self._reflectors[kind].relist("route changed")
 
 
-def _reflector(kind: Kind, cluster: Cluster, intake: Intake) -> Reflector:
+def _publisher(settings: Settings, writer: Appender, clock: Clock, dead_letters: DeadLetters) -> Publisher:
+    return Publisher(
+        writer,
+        topic=settings.events_topic,
+        partitions=settings.cells,
+        source=f"sluice/watcher/{settings.cluster}",
+        clock=clock,
+        set_aside=dead_letters.put_too_long,
+    )
+
+
+def _kinds(settings: Settings, router: Router) -> tuple[Kind, ...]:
+    return watched_kinds(
+        settings.managed_selector, settings.applications, settings.application_selector, router.overheads
+    )
+
+
+def _reflector(kind: Kind, cluster: Cluster, intake: Intake, random: Random) -> Reflector:
     return Reflector(
         kind.type,
         kind.path,
         optional=kind.optional,
         cluster=cluster,
         observer=intake,
-        random=Random(),
+        random=random,
     )
 
 
@@ -136,7 +151,8 @@ def _sync_ids(started_ms: int) -> Iterator[str]:
 
 
 async def watch(settings: Settings, health: Health) -> None:
-    await asyncio.to_thread(ensure_topics, settings)
+    ask_for_topics = partial(topics_id, settings)
+    topics = await ask_for_topics()
     async with AsyncExitStack() as closing:
         client = await KubeClient.connect()
         closing.push_async_callback(client.close)
@@ -154,6 +170,7 @@ async def watch(settings: Settings, health: Health) -> None:
         )
         await resyncs.start()
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(while_topics_last(topics, ask_for_topics))
             tasks.create_task(resyncs.run())
             tasks.create_task(watcher.run())
 

@@ -55,7 +55,7 @@ class World:
         self.log.messages[self.settings.decisions_topic, 0] += messages
 
     @asynccontextmanager
-    async def acting(self) -> AsyncIterator[tuple[Actuator, FakeMember]]:
+    async def acting(self, topics: str = "1/2") -> AsyncIterator[tuple[Actuator, FakeMember]]:
         """An actuator at work, which then dies as if it were killed."""
         member = FakeMember(self.group, self.decisions)
         try:
@@ -69,6 +69,7 @@ class World:
                     events=self.events,
                     log=self.log,
                     clock=self.clock,
+                    topics=topics,
                 )
                 tasks.create_task(actuator.run())
                 yield actuator, member
@@ -504,6 +505,22 @@ async def test_what_had_failed_is_not_tried_again_after_a_crash(world: World) ->
         await world.publish(admit_named(3, "failed"))
         assert (await world.answered(2))[3] == "Applied"
     assert Counter(outcome.seq for outcome in world.outcomes) == {2: 1, 3: 1}
+
+
+async def test_a_position_in_topics_that_are_no_more_says_nothing(world: World) -> None:
+    """A member that did not know yet has committed it once more, in a topic that is another now."""
+    world.put_pods("one", "two", "three")
+    await world.publish(admit_named(1, "one"), admit_named(2, "two"))
+    async with world.acting():
+        await world.answered(2)
+        await world.committed(2)
+    for topic in (world.settings.decisions_topic, world.settings.events_topic):
+        world.log.messages[topic, 0].clear()
+    await world.publish(*(admit_named(seq, "three") for seq in (3, 4, 5)), epoch=LATER)
+    async with world.acting(topics="1/3"):
+        assert set(await world.answered(3)) == {3, 4, 5}
+        await world.committed(3)
+    assert world.group.positions[0].note.endswith(" 1/3")
 
 
 async def test_whose_partition_is_taken_away_makes_no_further_call(world: World) -> None:

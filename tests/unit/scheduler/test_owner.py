@@ -13,6 +13,7 @@ from kafka.errors import KafkaError
 from sluice.codec import EVENTS, Message
 from sluice.events import ConfigEvent, SetAsideEvent
 from sluice.kafka import DEAD_LETTER_PREFIX
+from sluice.topics import TopicsMadeAnewError
 from sluice.values import Epoch
 from sluice_scheduler import owner, published, quarantine
 from sluice_scheduler.core.passes import schedule
@@ -89,6 +90,42 @@ async def test_a_ledger_that_does_not_fit_the_world_is_rebuilt(
     async with cell.owned():
         await until(lambda: len(cell.rebuilds) == 2)
     assert cell.rebuilds[1].startswith(why)
+
+
+async def test_who_finds_other_topics_ends_for_its_feed_holds_records_of_the_former_ones(
+    cell: OwnedCell,
+) -> None:
+    """What it has set aside, by offset, says nothing there either."""
+    owner = cell.owner()
+    task = asyncio.create_task(owner.run())
+    await until(lambda: not owner.missing)
+    cell.topics.id = "made anew"
+    cell.topics.log.failure = KafkaError("there is no such topic")
+    cell.pods(10, 11)
+    await until(lambda: "no such topic" in owner.missing)
+    cell.topics.log.failure = None
+    with pytest.raises(ExceptionGroup) as ended:
+        await task
+    assert ended.value.subgroup(TopicsMadeAnewError)
+    assert cell.rebuilds[1:] == ["Kafka was made anew"]
+    async with cell.owned() as other:
+        await until(lambda: not other.missing)
+    assert len(cell.rebuilds) == 2
+
+
+@pytest.mark.parametrize("first", ["nobody can read it", "it sets something aside"])
+async def test_whatever_the_first_record_is_the_owner_goes_on(cell: OwnedCell, first: str) -> None:
+    """What is derived was derived by records that are stepped alone."""
+    if first == "nobody can read it":
+        cell.topics.tell([Message(key=b"", value=b"?", headers=[])])
+    else:
+        cell.tell(SetAsideEvent(offset=0, what="pod/x", reason="", time_ms=1, cluster=SETTINGS.cluster))
+    async with cell.owned() as taken:
+        await cell.settled()
+        cell.pods(10, 11)
+        await until(lambda: cell.admitted == 11)
+        assert not taken.missing
+    assert cell.seqs == list(range(1, 14))
 
 
 # ---- the log and the feed

@@ -52,7 +52,9 @@ class MemoryLedger:
         held.outbox.clear()
 
     async def load(self, cell: str) -> tuple[list[Entity], list[OutboxEntry]]:
-        held = self._cells[cell]
+        held = self._cells.get(cell)
+        if held is None:
+            return [], []
         entities.check_schema(held.meta.schema)
         return entities.load_all(held.state), entities.load_outbox(held.outbox)
 
@@ -88,6 +90,8 @@ class MemoryLedger:
 
     def _held(self, cell: str, epoch: Epoch) -> _Cell:
         held = self._cells.get(cell)
-        if held is None or held.meta.epoch != epoch:
-            raise FencedError(f"cell {cell} belongs to epoch {held.meta.epoch if held else 'none'}")
+        if held is None:
+            raise LedgerError(f"cell {cell}: the ledger is lost")
+        if held.meta.epoch != epoch:
+            raise FencedError(f"cell {cell} belongs to epoch {held.meta.epoch}")
         return held

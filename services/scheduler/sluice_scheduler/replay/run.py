@@ -72,7 +72,7 @@ class Player:
                 expected = received.offset + 1
                 if isinstance(until, Time) and event is not None and event.time_ms > until.ms:
                     return
-                decisions = self._quarantine.step(self.state, received.offset, event) if event else []
+                decisions = self._quarantine.step(self.state, received.offset, event)
                 yield Played(received.offset, event, decisions)
             self.state.take_changes()
 

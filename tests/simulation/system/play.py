@@ -1,0 +1,79 @@
+"""Playing a trace: the system stands, lives through its actions, comes to rest, and is looked at."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from simulation.system import troubles, workload
+from simulation.system.actions import Trace
+from simulation.system.checkers import Violation, Witness, check_at_rest, is_at_rest
+from simulation.system.cluster import PODS, path_of
+from simulation.system.run import CPU, POOLED, QUEUES, System
+from sluice.vocabulary import API_VERSION
+
+__all__ = ["play", "troubles", "workload"]
+
+#: After the last action everything comes to rest within so long, and is looked at so often.
+BY_HAND: Final = f"/apis/{API_VERSION}/dynamicworkloads"
+RESTS_WITHIN_S: Final = 300.0
+LOOK_S: Final = 10.0
+
+
+def play(trace: Trace) -> list[Violation]:
+    """What did not hold; nothing happens after the first of these."""
+    with _silence():
+        system = System(trace.seed)
+        witness = Witness(system)
+        system.furnish()
+        system.start()
+        for action in trace.actions:
+            system.loop.call_later(action.at_s, action.take, system)
+        until_s = max([trace.lasts_s, *(action.at_s for action in trace.actions)]) + LOOK_S
+        system.loop.run_until(until_s)
+        calm(system)
+        while not witness.violations and until_s < trace.lasts_s + RESTS_WITHIN_S:
+            until_s += LOOK_S
+            system.loop.run_until(until_s)
+            if is_at_rest(witness):
+                break
+        if not witness.violations:
+            check_at_rest(witness)
+    return witness.violations
+
+
+def calm(system: System) -> None:
+    """Trouble ends, and tenants leave nothing behind that could never be served."""
+    system.servers.network.calm()
+    system.servers.faults.calm()
+    for service in system.services.values():
+        service.clock.ahead_ms = 0
+        if service.process is not None:
+            service.process.go_on()
+    for name in POOLED:
+        workload.edit_node(system, name, CPU)
+        workload.cordon(system, name, off=False)
+    for name in QUEUES:
+        workload.edit_queue(system, name, weight=1, limit=0, guaranteed=0)
+        workload.unbind(system, name, bound=True)
+    for pod in system.api.of(PODS):
+        if pod["metadata"].get("labels") and pod["spec"].get("schedulingGates"):
+            system.api.remove(path_of(pod))
+    for found in system.api.of(BY_HAND):
+        if not found["metadata"].get("ownerReferences"):
+            system.api.remove(
+                f"/apis/{API_VERSION}/namespaces/{found['metadata']['namespace']}/dynamicworkloads/"
+                f"{found['metadata']['name']}"
+            )
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
