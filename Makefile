@@ -99,6 +99,10 @@ MINUTES ?= 60
 soak-core: setup ## Play random histories of the core for MINUTES=60, and keep what fails as a regression
 	@PYTHONPATH=tests $(BIN)/python tests/property/soak.py --minutes $(MINUTES)
 
+.PHONY: chaos
+chaos: setup ## Bring faults about on real servers under load for MINUTES=60, and check what comes of it
+	@PYTHONPATH=tests:tests/integration:tests/e2e $(BIN)/python -u -m chaos --minutes $(MINUTES)
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)

@@ -74,7 +74,7 @@ class _Operator(Component):
             "server": self._endpoints.api_server,
             "certificate-authority": str(self._endpoints.ca_file),
         }
-        paths.write_private(self._kubeconfig, kubeconfig(server, token))
+        paths.write_private(self._kubeconfig, kubeconfig(server, {"token": token}))
         self._mount_certificates()
 
     def _mount_certificates(self) -> None:

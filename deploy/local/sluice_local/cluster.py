@@ -23,6 +23,7 @@ class Cluster:
     """A cluster, through a folder that holds an administrator's kubeconfig and gets the services'."""
 
     folder: Path
+    proxy: int = 0  # the port through which services come
 
     @property
     def kubeconfig(self) -> Path:
@@ -68,13 +69,31 @@ class Cluster:
         self._kubectl("wait", "--for=condition=Established", "--timeout=30s", "--filename=-", stdin=kinds)
         time.sleep(max(0, effective - time.monotonic()))
 
+    def renew_accounts(self) -> None:
+        """Give each service a new account with a new token. Tokens of before end at once."""
+        names = [f"sluice-{service}" for service in ACCOUNTS]
+        self._kubectl("delete", "serviceaccounts", f"--namespace={NAMESPACE}", *names)
+        apply(self.kubeconfig, self._text(paths.DEPLOY / "base" / "rbac.yaml"))
+        for service in ACCOUNTS:
+            self._write_token(service)
+
     def _write_kubeconfig(self, service: str) -> None:
+        self._write_token(service)
+        cluster = self._entry("cluster")
+        if self.proxy:
+            cluster["server"] = f"https://127.0.0.1:{self.proxy}"
+        text = kubeconfig(cluster, {"tokenFile": self._token_of(service).name})
+        paths.write_private(self.kubeconfig_of(service), text)
+
+    def _write_token(self, service: str) -> None:
         account = f"sluice-{service}"
         token = self._kubectl(
             "create", "token", account, f"--namespace={NAMESPACE}", f"--duration={_TOKENS_LAST}"
         )
-        text = kubeconfig(self._entry("cluster"), token.strip())
-        paths.write_private(self.kubeconfig_of(service), text)
+        paths.write_private(self._token_of(service), token)
+
+    def _token_of(self, service: str) -> Path:
+        return self.folder / f"token-{service}"
 
     def _text(self, manifests: Path) -> str:
         return self._kubectl("kustomize", str(manifests)) if manifests.is_dir() else manifests.read_text()

@@ -20,17 +20,26 @@ from sluice_local.state import State
 RECIPE = paths.RECIPES / "kafka"
 USERNAME = "sluice"
 _CONTROLLER = "kafka-controller"
+_PROXIED = "kafka-proxied"
 
 
 class Kafka(Component):
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, proxy: int = 0) -> None:
+        """`proxy`: the port of one through which some clients come."""
         super().__init__("kafka", state)
+        self._proxy = proxy
         self._data = self.directory / "data"
         self._settings = self.directory / "server.properties"
 
     @property
     def port_names(self) -> Sequence[str]:
-        return [self.name, _CONTROLLER]
+        return [self.name, _CONTROLLER, *([_PROXIED] if self._proxy else [])]
+
+    @property
+    def port_behind(self) -> int:
+        """Where the proxy finds it. A broker tells each client where to come, so such clients have a port of
+        their own."""
+        return self.state.port(_PROXIED)
 
     @property
     def password(self) -> str:
@@ -61,20 +70,28 @@ class Kafka(Component):
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USERNAME}" password="{self.password}" user_{USERNAME}="{self.password}";'
         )
+        listeners, advertised = f"CLIENT://127.0.0.1:{broker}", f"CLIENT://127.0.0.1:{broker}"
+        if self._proxy:
+            listeners += f",PROXIED://127.0.0.1:{self.port_behind}"
+            advertised += f",PROXIED://127.0.0.1:{self._proxy}"
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"CLIENT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"CLIENT://127.0.0.1:{broker}",
-            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": advertised,
+            "listener.security.protocol.map": ",".join(
+                f"{each}:SASL_PLAINTEXT" for each in ("CLIENT", "CONTROLLER", "PROXIED")
+            ),
             "inter.broker.listener.name": "CLIENT",
             "controller.listener.names": "CONTROLLER",
             "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "sasl.mechanism.controller.protocol": "PLAIN",
-            "listener.name.client.plain.sasl.jaas.config": login,
-            "listener.name.controller.plain.sasl.jaas.config": login,
+            **{
+                f"listener.name.{each}.plain.sasl.jaas.config": login
+                for each in ("client", "controller", "proxied")
+            },
             "log.dirs": str(self._data),
             # One node can't hold three replicas.
             "offsets.topic.replication.factor": "1",

@@ -26,14 +26,14 @@ def apply(kubeconfig: Path, manifests: str) -> None:
     kubectl(f"--kubeconfig={kubeconfig}", "apply", *options, stdin=manifests)
 
 
-def kubeconfig(cluster: Mapping[str, str], token: str) -> str:
-    """A kubeconfig that needs no other file. JSON is YAML."""
+def kubeconfig(cluster: Mapping[str, str], user: Mapping[str, str]) -> str:
+    """A kubeconfig of one cluster and one user. JSON is YAML."""
     return json.dumps(
         {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "local", "cluster": dict(cluster)}],
-            "users": [{"name": "local", "user": {"token": token}}],
+            "users": [{"name": "local", "user": dict(user)}],
             "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
             "current-context": "local",
         },

@@ -97,7 +97,7 @@ class ApiServer(Component):
     def kubeconfig(self, user: str) -> str:
         trust = b64encode(self.certificate.read_bytes()).decode()
         cluster = {"server": f"https://{self.address}", "certificate-authority-data": trust}
-        return kubeconfig(cluster, self.token(user))
+        return kubeconfig(cluster, {"token": self.token(user)})
 
     def artefacts(self) -> Sequence[Artefact]:
         return [APISERVER]

@@ -100,4 +100,6 @@ def _born(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     state, *fields = stat[stat.rindex(")") + 2 :].split()
-    return None if state in "ZX" else int(fields[18])
+    # Its first thread may be gone while others still hold its ports.
+    threads = int(fields[16])
+    return None if state in "ZX" and threads < 2 else int(fields[18])

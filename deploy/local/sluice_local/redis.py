@@ -10,13 +10,13 @@ from sluice_local.state import State
 
 
 class Redis(Component):
-    def __init__(self, state: State) -> None:
-        super().__init__("redis", state)
+    def __init__(self, state: State, name: str = "redis") -> None:
+        super().__init__(name, state)
         self._settings = self.directory / "redis.conf"
 
     @property
     def password(self) -> str:
-        return self.state.secret(self.name)
+        return self.state.secret("redis")
 
     @property
     def url(self) -> str:

@@ -1,7 +1,6 @@
 """Sluice's own services as processes of the stack, each with its own identity in the cluster."""
 
 import http.client
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,13 +13,23 @@ SERVICES = ("watcher", "scheduler", "actuator")
 class Service(Component):
     """One process of a service. Several instances of one service differ in name, port and log."""
 
-    def __init__(self, service: str, state: State, settings: Mapping[str, str], *, instance: str) -> None:
+    def __init__(
+        self,
+        service: str,
+        state: State,
+        settings: Mapping[str, str],
+        *,
+        instance: str,
+        programs: Path,
+    ) -> None:
+        """`programs`: where those of its version are installed."""
         super().__init__(instance, state)
+        self._programs = programs
         self._service = service
         self._settings = settings
 
     def argv(self) -> Sequence[str | Path]:
-        return [Path(sys.executable).with_name(f"sluice-{self._service}")]
+        return [self._programs / f"sluice-{self._service}"]
 
     def environment(self) -> Mapping[str, str]:
         return {**self._settings, "SLUICE_HTTP": self.address}

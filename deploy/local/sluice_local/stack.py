@@ -34,7 +34,7 @@ GIVEN_VARIABLES = (
     "SLUICE_KAFKA_PASSWORD",
     "SLUICE_REDIS",
 )
-# Where `sluice` is installed, beside this package.
+# Where `sluice` and the services are installed, beside this package.
 _PROGRAMS = Path(sys.executable).parent
 MANIFESTS = (
     paths.DEPLOY / "crds",
@@ -86,9 +86,11 @@ class Stack:
         *,
         without: Iterable[str] = (),
         given: Mapping[str, str] | None = None,
+        proxies: Mapping[str, int] | None = None,
         say: Say = _quiet,
     ) -> None:
-        """`given`: endpoints in place of servers of its own; those of the environment unless told."""
+        """`given`: endpoints in place of servers of its own; those of the environment unless told.
+        `proxies`: of servers that services reach through one, the port of that."""
         if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
             raise StackError(f"{name!r} can't name a stack: use small letters, digits and dashes.")
         self.name = name
@@ -97,8 +99,9 @@ class Stack:
         self._without = _checked(without, (*PARTS, *OPTIONAL))
         self._given = _given_endpoints() if given is None else given
         self._state = State(self.directory)
-        self._cluster = Cluster(self.directory)
-        self._kafka = Kafka(self._state)
+        self._proxies = proxies or {}
+        self._cluster = Cluster(self.directory, self._proxies.get("kube-apiserver", 0))
+        self._kafka = Kafka(self._state, self._proxies.get("kafka", 0))
         self._redis = Redis(self._state)
         self._etcd = Etcd(self._state)
         self._api_server = ApiServer(self._state)
@@ -132,9 +135,10 @@ class Stack:
         with self._state.exclusive():
             _together(partial(self._stop, self._service(name)) for name in wanted)
 
-    def start(self, name: str, *, instance: str | None = None) -> None:
-        """Start one server again, with its data and on its port; or one more instance of a service."""
-        component = self._servers.get(name) or self._service(name, instance)
+    def start(self, name: str, *, instance: str | None = None, programs: Path = _PROGRAMS) -> None:
+        """Start one server again, with its data and on its port; or one more instance of a service, be it of
+        another version, whose programs are elsewhere."""
+        component = self._servers.get(name) or self._service(name, instance, programs)
         with self._state.exclusive():
             self._start(component)
 
@@ -161,6 +165,14 @@ class Stack:
             for group in (instances, clients, servers, {"etcd"}):
                 _together(partial(self._stop, self._component(name)) for name in group)
 
+    def port_behind(self, proxied: str) -> int:
+        """Where a server's proxy finds it."""
+        return {"kafka": self._kafka.port_behind, "kube-apiserver": self._api_server.port}[proxied]
+
+    def renew_accounts(self) -> None:
+        """All tokens of services end, and new ones stand in their files, which they read once a minute."""
+        self._cluster.renew_accounts()
+
     def status(self) -> list[Status]:
         return [self._status(self._component(name)) for name in self._names()]
 
@@ -186,7 +198,9 @@ class Stack:
 
     def service_env(self, service: str) -> dict[str, str]:
         """What a service of Sluice finds in its environment, but for its own address."""
-        return {**self._settings(), "KUBECONFIG": str(self._cluster.kubeconfig_of(service))}
+        proxy = self._proxies.get("kafka")
+        kafka = {"SLUICE_KAFKA": f"127.0.0.1:{proxy}"} if proxy else {}
+        return {**self._settings(), **kafka, "KUBECONFIG": str(self._cluster.kubeconfig_of(service))}
 
     def user_env(self) -> dict[str, str]:
         """What makes an administrator's clients talk to this stack."""
@@ -258,8 +272,9 @@ class Stack:
     def _stop(self, component: Component) -> None:
         component.daemon.stop(grace_s=component.grace_s)
 
-    def _service(self, service: str, instance: str | None = None) -> Service:
-        return Service(service, self._state, self.service_env(service), instance=instance or service)
+    def _service(self, service: str, instance: str | None = None, programs: Path = _PROGRAMS) -> Service:
+        settings = self.service_env(service)
+        return Service(service, self._state, settings, instance=instance or service, programs=programs)
 
     def _started(self, name: str) -> Component:
         if name not in self._names():
