@@ -134,15 +134,26 @@ class Witness:
             return
         carried, carries = _carried(before), _carried(after)
         if carried and carries != carried:
-            self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
+            self._said_again(path, after, carried, carries)
         if before["spec"].get("schedulingGates") and not after["spec"].get("schedulingGates"):
             self._opened(path, after, carries)
 
-    def _opened(self, path: str, pod: Json, carries: str) -> None:
+    def _said_again(self, path: str, pod: Json, carried: str, carries: str) -> None:
+        """Who loses sight of a pod while its gate is being opened (its namespace was unbound and bound again) admits it
+        once more; but nothing old comes late."""
+        before, now = DecisionId.parse(carried), DecisionId.parse(carries)
+        again = self._admitted_by(carries)
+        if before is None or now is None or now < before or again is None or again.uid != pod["metadata"]["uid"]:
+            self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
+
+    def _admitted_by(self, carries: str) -> Admit | None:
         identity = DecisionId.parse(carries)
         decision = self.published.get((identity.epoch, identity.seq)) if identity else None
-        uid = pod["metadata"]["uid"]
-        if identity is None or not isinstance(decision, Admit) or decision.uid != uid:
+        return decision if isinstance(decision, Admit) else None
+
+    def _opened(self, path: str, pod: Json, carries: str) -> None:
+        identity, decision = DecisionId.parse(carries), self._admitted_by(carries)
+        if identity is None or decision is None or decision.uid != pod["metadata"]["uid"]:
             self.complain("a gate is opened by a decision", f"{path} was opened by {carries or 'nobody'}")
             return
         if identity.epoch < self.fence:
@@ -163,9 +174,8 @@ class Witness:
             self.complain("limits are never passed", f"{queue} has {held}m open, its limit is {most}m")
 
     def _queue_of(self, pod: Json) -> str:
-        identity = DecisionId.parse(_carried(pod))
-        decision = self.published.get((identity.epoch, identity.seq)) if identity else None
-        return decision.queue if isinstance(decision, Admit) else ""
+        decision = self._admitted_by(_carried(pod))
+        return decision.queue if decision else ""
 
 
 class History:
