@@ -149,7 +149,8 @@ class LogWriter:
         if producer is None:
             return
         try:
-            await asyncio.wait_for(producer.stop(), CLOSE_TIMEOUT_S)
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):  # `wait_for` may lose a cancellation, up to Python 3.11
+                await producer.stop()
         except TimeoutError:  # it would go on trying
             sender = producer._sender.sender_task
             while not sender.done():  # each time ends one thing that it waits for

@@ -177,7 +177,8 @@ async def _arriving(
     deadline = loop.time() + timeout_s
     while True:
         try:
-            arrival = await asyncio.wait_for(arrivals.get(), min(silence_s, deadline - loop.time()))
+            async with asyncio.timeout(min(silence_s, deadline - loop.time())):
+                arrival = await arrivals.get()
         except TimeoutError:
             if loop.time() < deadline:
                 raise Unreachable("silence") from None

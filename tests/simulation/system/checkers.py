@@ -6,6 +6,7 @@ Some hold at every moment, and are asked at each change; the others once everyth
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kafka.errors import KafkaError
@@ -19,7 +20,7 @@ from sluice.decisions import Admit, Decision, Fence, ObjectDecision, Resync
 from sluice.events import NodeEvent, OutcomeEvent, QueueEvent
 from sluice.kafka import Received
 from sluice.values import DecisionId, Epoch
-from sluice.vocabulary import DECISION_ANNOTATION
+from sluice.vocabulary import DECISION_ANNOTATION, QUEUE_LABEL
 from sluice_console.chains import Verifier
 from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.installed import installed_policies
@@ -28,6 +29,9 @@ from sluice_scheduler.ports import SCHEMA, Commit, FencedError
 from sluice_scheduler.replay.run import Comparison, HoleError, Player
 
 CELL: Final = "default"
+#: Of `/api/v1/namespaces/a`.
+NAMESPACE_DEPTH: Final = 4
+UNCOUNTED_S: Final = 30.0
 
 
 class Violation(NamedTuple):
@@ -53,8 +57,9 @@ class Witness:
         self.published: dict[tuple[Epoch, int], Decision] = {}
         self.answered: set[tuple[Epoch, int]] = set()
         self.fence = Epoch(0, 0)
+        self._counts_from_s = 0.0
         self.chain = Verifier(CELL)
-        self._chained = ""  # the topic in which it stands
+        self._chained = ("", 0)  # the topic in which it stands, and where that begins
         self.capacity = History()
         self.limits: dict[str, History] = {}
         self._nodes: dict[str, int] = {}
@@ -99,9 +104,7 @@ class Witness:
         received = Received(
             partition=partition, offset=offset, key=message.key, value=message.value, headers=message.headers
         )
-        topic = self.system.broker.topics[self.system.settings.decisions_topic].id
-        if topic != self._chained:
-            self.chain, self._chained = Verifier(CELL), topic
+        self._read_anew_if_cut(offset)
         self.chain.take(received)
         for found in self.chain.findings:
             self.complain("the chain holds", found.what)
@@ -111,6 +114,17 @@ class Witness:
             self.complain("committed before it is published", f"#{decision.seq} is in no ledger")
         epoch = Epoch.parse(message.header(EPOCH_HEADER) or "")
         self.published[epoch, decision.seq] = decision
+
+    def _read_anew_if_cut(self, end: int) -> None:
+        """Whoever verifies the log begins with what there is of it."""
+        topic = self.system.broker.topics[self.system.settings.decisions_topic]
+        chained = (topic.id, topic.partitions[0].first)
+        if chained != self._chained:
+            self.chain, self._chained = Verifier(CELL), chained
+            for received in topic.partitions[0].records(0, chained[1], end):
+                with suppress(UnreadableRecordError):
+                    DECISIONS.decode(received.headers, received.value)
+                    self.chain.take(received)
 
     def _happened(self, message: Message) -> None:
         event = EVENTS.decode(message.headers, message.value)
@@ -130,25 +144,46 @@ class Witness:
     # ---- objects
 
     def _changed(self, path: str, before: Json | None, after: Json | None) -> None:
+        if path.count("/") == NAMESPACE_DEPTH and before is not None:
+            self._look_at_binding(before, after)
         if "/pods/" not in path or before is None or after is None:
             return
         carried, carries = _carried(before), _carried(after)
         if carried and carries != carried:
-            self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
+            self._said_again(path, after, carried, carries)
         if before["spec"].get("schedulingGates") and not after["spec"].get("schedulingGates"):
             self._opened(path, after, carries)
 
-    def _opened(self, path: str, pod: Json, carries: str) -> None:
+    def _look_at_binding(self, before: Json, after: Json | None) -> None:
+        """While a namespace is unbound, and until its pods are listed again, nobody counts what runs there."""
+        bound = [QUEUE_LABEL in each["metadata"].get("labels", {}) for each in (before, after) if each]
+        if bound != [True, True]:
+            self._counts_from_s = self.system.loop.time() + UNCOUNTED_S
+
+    def _said_again(self, path: str, pod: Json, carried: str, carries: str) -> None:
+        """Who loses sight of a pod while its gate is being opened (its namespace was unbound and bound again) admits it
+        once more; but nothing old comes late."""
+        before, now = DecisionId.parse(carried), DecisionId.parse(carries)
+        again = self._admitted_by(carries)
+        if before is None or now is None or now < before or again is None or again.uid != pod["metadata"]["uid"]:
+            self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
+
+    def _admitted_by(self, carries: str) -> Admit | None:
         identity = DecisionId.parse(carries)
         decision = self.published.get((identity.epoch, identity.seq)) if identity else None
-        uid = pod["metadata"]["uid"]
-        if identity is None or not isinstance(decision, Admit) or decision.uid != uid:
+        return decision if isinstance(decision, Admit) else None
+
+    def _opened(self, path: str, pod: Json, carries: str) -> None:
+        identity, decision = DecisionId.parse(carries), self._admitted_by(carries)
+        if identity is None or decision is None or decision.uid != pod["metadata"]["uid"]:
             self.complain("a gate is opened by a decision", f"{path} was opened by {carries or 'nobody'}")
             return
         if identity.epoch < self.fence:
             self.complain("fences hold", f"{path} was opened by {carries}, behind a fence of {self.fence}")
         # What was reserved stays so though capacity falls: nothing more is reserved by opening it.
         since = 0.0 if decision.reason == "Reserved" else self._decided_from.get(identity.seq, 0.0)
+        if self.system.loop.time() < self._counts_from_s:
+            return
         pods = [each for each in self.system.api.of(PODS) if is_open(each) and _carried(each)]
         held = sum(map(cpu_of, pods))
         if held > (most := self.capacity.most(since)):
@@ -163,9 +198,8 @@ class Witness:
             self.complain("limits are never passed", f"{queue} has {held}m open, its limit is {most}m")
 
     def _queue_of(self, pod: Json) -> str:
-        identity = DecisionId.parse(_carried(pod))
-        decision = self.published.get((identity.epoch, identity.seq)) if identity else None
-        return decision.queue if isinstance(decision, Admit) else ""
+        decision = self._admitted_by(_carried(pod))
+        return decision.queue if decision else ""
 
 
 class History:
@@ -271,7 +305,7 @@ async def _replayed(witness: Witness) -> str:
         return str(error)
     if found.difference is not None:
         return found.difference.what
-    return "; ".join(player.state.validate())
+    return "; ".join(player.state.validate()) if player.state.derived else ""
 
 
 class LoggedRecords:

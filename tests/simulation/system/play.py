@@ -9,10 +9,11 @@ from typing import Final
 
 from simulation.system import troubles, workload
 from simulation.system.actions import Trace
+from simulation.system.api import Json
 from simulation.system.checkers import Violation, Witness, check_at_rest, is_at_rest
 from simulation.system.cluster import PODS, path_of
 from simulation.system.run import CPU, POOLED, QUEUES, System
-from sluice.vocabulary import API_VERSION
+from sluice.vocabulary import API_VERSION, MANAGED_LABEL
 
 __all__ = ["play", "troubles", "workload"]
 
@@ -57,7 +58,7 @@ def calm(system: System) -> None:
         workload.cordon(system, name, off=False)
     for name in QUEUES:
         workload.edit_queue(system, name, weight=1, limit=0, guaranteed=0)
-        workload.unbind(system, name, bound=True)
+        system.api.change(f"/api/v1/namespaces/{name}", _manage)
     for pod in system.api.of(PODS):
         if pod["metadata"].get("labels") and pod["spec"].get("schedulingGates"):
             system.api.remove(path_of(pod))
@@ -67,6 +68,10 @@ def calm(system: System) -> None:
                 f"/apis/{API_VERSION}/namespaces/{found['metadata']['namespace']}/dynamicworkloads/"
                 f"{found['metadata']['name']}"
             )
+
+
+def _manage(namespace: Json) -> None:
+    namespace["metadata"].setdefault("labels", {})[MANAGED_LABEL] = "true"
 
 
 @contextmanager

@@ -156,9 +156,14 @@ def rebalance(system: System, group: str) -> None:
 
 @trouble(2, _drawn(topic=_one("events", "decisions"), keeps=_one(0, 1, 5, 50)))
 def truncate(system: System, topic: str, keeps: int) -> None:
-    """Retention is short."""
+    """Retention is short; but decisions are kept until they are carried out."""
     name = f"{system.settings.topics}.{topic}.v1"
-    system.broker.truncate(name, 0, system.broker.at(name, 0).end - keeps)
+    first = system.broker.at(name, 0).end - keeps
+    if topic == "decisions":
+        group = system.broker.groups.get(f"{system.settings.topics}-actuator-{system.settings.cluster}")
+        passed = group.positions.get(0) if group else None
+        first = min(first, passed.offset if passed else 0)
+    system.broker.truncate(name, 0, first)
 
 
 @trouble(2, _drawn(topics=_one(("events", "decisions"), ("events",), ("events", "decisions", "snapshots"))))

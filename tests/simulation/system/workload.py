@@ -84,6 +84,8 @@ def scale(system: System, namespace: str, number: int, parallelism: int) -> None
     """A job grows or shrinks."""
 
     def edit(found: Json) -> None:
+        if "conditions" in found.get("status", {}):
+            return  # it has ended for good
         found["spec"]["parallelism"] = parallelism
         found["spec"]["completions"] = max(found["spec"]["completions"], parallelism)
 
