@@ -99,6 +99,10 @@ MINUTES ?= 60
 soak-core: setup ## Play random histories of the core for MINUTES=60, and keep what fails as a regression
 	@PYTHONPATH=tests $(BIN)/python tests/property/soak.py --minutes $(MINUTES)
 
+.PHONY: defect
+defect: setup ## List the defects of docs/defects.md, or show NAME=a-name, or NAME=all
+	@$(BIN)/python -m tests.defects $(NAME)
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
