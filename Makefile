@@ -103,6 +103,10 @@ soak-core: setup ## Play random histories of the core for MINUTES=60, and keep w
 chaos: setup ## Bring faults about on real servers under load for MINUTES=60, and check what comes of it
 	@PYTHONPATH=tests:tests/integration:tests/e2e $(BIN)/python -u -m chaos --minutes $(MINUTES)
 
+.PHONY: defect
+defect: setup ## List the defects of docs/defects.md, or show NAME=a-name, or NAME=all
+	@$(BIN)/python -m tests.defects $(NAME)
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
