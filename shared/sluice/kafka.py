@@ -149,7 +149,9 @@ class LogWriter:
         if producer is None:
             return
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):  # `wait_for` may lose a cancellation, up to Python 3.11
+            async with asyncio.timeout(
+                CLOSE_TIMEOUT_S
+            ):  # `wait_for` may lose a cancellation, up to Python 3.11
                 await producer.stop()
         except TimeoutError:  # it would go on trying
             sender = producer._sender.sender_task

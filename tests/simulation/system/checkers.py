@@ -165,7 +165,13 @@ class Witness:
         once more; but nothing old comes late."""
         before, now = DecisionId.parse(carried), DecisionId.parse(carries)
         again = self._admitted_by(carries)
-        if before is None or now is None or now < before or again is None or again.uid != pod["metadata"]["uid"]:
+        if (
+            before is None
+            or now is None
+            or now < before
+            or again is None
+            or again.uid != pod["metadata"]["uid"]
+        ):
             self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
 
     def _admitted_by(self, carries: str) -> Admit | None:
