@@ -94,8 +94,14 @@ class Api:
         return self.call("DELETE", path)
 
 
+class BusyError(AssertionError):
+    """The server says that it can't answer now."""
+
+
 def made(answer: Answer) -> Object:
     """The object of an answer that must have succeeded."""
+    if answer.status == 429 or answer.status >= 500:
+        raise BusyError(f"{answer.status}: {answer.message}")
     assert answer.ok, f"{answer.status}: {answer.message}"
     return answer.body
 

@@ -12,7 +12,7 @@ from http.client import HTTPException
 from types import TracebackType
 from typing import Any, Self
 
-from cluster_api import Answer, Api, Object, made
+from cluster_api import Answer, Api, BusyError, Object, made
 from sluice.applications import APPLICATION_KINDS
 from sluice_local import Endpoints
 
@@ -47,7 +47,7 @@ class Operator:
         while not self._stop.wait(self.look_every_s):
             try:
                 self.reconcile()
-            except (OSError, HTTPException):
+            except (OSError, HTTPException, BusyError):
                 continue  # the API server is away
             except Exception as error:
                 self._error = error

@@ -34,7 +34,7 @@ GIVEN_VARIABLES = (
     "SLUICE_KAFKA_PASSWORD",
     "SLUICE_REDIS",
 )
-# Where `sluice` and the services are installed, beside this package.
+# Where `sluice` is installed, beside this package.
 _PROGRAMS = Path(sys.executable).parent
 MANIFESTS = (
     paths.DEPLOY / "crds",
@@ -135,7 +135,7 @@ class Stack:
         with self._state.exclusive():
             _together(partial(self._stop, self._service(name)) for name in wanted)
 
-    def start(self, name: str, *, instance: str | None = None, programs: Path = _PROGRAMS) -> None:
+    def start(self, name: str, *, instance: str | None = None, programs: Path | None = None) -> None:
         """Start one server again, with its data and on its port; or one more instance of a service, be it of
         another version, whose programs are elsewhere."""
         component = self._servers.get(name) or self._service(name, instance, programs)
@@ -272,9 +272,14 @@ class Stack:
     def _stop(self, component: Component) -> None:
         component.daemon.stop(grace_s=component.grace_s)
 
-    def _service(self, service: str, instance: str | None = None, programs: Path = _PROGRAMS) -> Service:
-        settings = self.service_env(service)
-        return Service(service, self._state, settings, instance=instance or service, programs=programs)
+    def _service(self, service: str, instance: str | None = None, programs: Path | None = None) -> Service:
+        return Service(
+            service,
+            self._state,
+            self.service_env(service),
+            instance=instance or service,
+            programs=programs or Path(sys.executable).parent,
+        )
 
     def _started(self, name: str) -> Component:
         if name not in self._names():
