@@ -99,6 +99,11 @@ MINUTES ?= 60
 soak-core: setup ## Play random histories of the core for MINUTES=60, and keep what fails as a regression
 	@PYTHONPATH=tests $(BIN)/python tests/property/soak.py --minutes $(MINUTES)
 
+.PHONY: sim
+sim: setup ## Run the whole system in one process, from SEEDS= seeds or for MINUTES=; SEED= repeats one
+	@PYTHONPATH=tests PYTHONHASHSEED=0 $(BIN)/python -m simulation.system $(if $(SEED),--seed $(SEED)) \
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(filter command line environment,$(origin MINUTES)),--minutes $(MINUTES))
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
