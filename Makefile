@@ -107,6 +107,11 @@ chaos: setup ## Bring faults about on real servers under load for MINUTES=60, an
 defect: setup ## List the defects of docs/defects.md, or show NAME=a-name, or NAME=all
 	@$(BIN)/python -m tests.defects $(NAME)
 
+.PHONY: sim
+sim: setup ## Run the whole system in one process, from SEEDS= seeds or for MINUTES=; SEED= repeats one
+	@PYTHONPATH=tests PYTHONHASHSEED=0 $(BIN)/python -m simulation.system $(if $(SEED),--seed $(SEED)) \
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(filter command line environment,$(origin MINUTES)),--minutes $(MINUTES))
+
 ##@ Containers
 ENGINE := deploy/compose/docker-engine.sh
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)

@@ -165,13 +165,9 @@ class Witness:
         once more; but nothing old comes late."""
         before, now = DecisionId.parse(carried), DecisionId.parse(carries)
         again = self._admitted_by(carries)
-        if (
-            before is None
-            or now is None
-            or now < before
-            or again is None
-            or again.uid != pod["metadata"]["uid"]
-        ):
+        is_later = before is not None and now is not None and before < now
+        is_its = again is not None and again.uid == pod["metadata"]["uid"]
+        if not (is_later and is_its and self.system.loop.time() < self._counts_from_s):
             self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
 
     def _admitted_by(self, carries: str) -> Admit | None:

@@ -1,0 +1,110 @@
+"""`make sim`: runs of the whole system, each from a seed, for as long or as many as one says.
+
+What fails is shrunk and kept under tests/regressions/system, where `make test` plays it from then on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from simulation.system.actions import Trace, draw_trace
+from simulation.system.checkers import Violation
+from simulation.system.play import play
+from simulation.system.shrink import shrink
+
+REGRESSIONS: Final = Path(__file__).parents[2] / "regressions" / "system"
+TOLD_S: Final = 5.0
+
+
+class Played(NamedTuple):
+    seed: int
+    violation: Violation | None = None
+    trace: Trace | None = None  # the shortest
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, prog="make sim")
+    parser.add_argument("--seeds", type=int, help="so many runs")
+    parser.add_argument("--minutes", type=float, help="for so long")
+    parser.add_argument("--seed", type=int, help="repeat one, and say what did not hold")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    if options.seed is not None:
+        failed = _told([play_and_shrink(options.seed)])
+        print(f"seed {options.seed}: {'it fails' if failed else 'all holds'}")
+        return failed
+    seconds = options.minutes * 60 if options.minutes else (float("inf") if options.seeds else 60.0)
+    started, failed, played = time.monotonic(), 0, 0
+    told_s = started
+    ahead = threading.Semaphore(2 * options.workers)  # the pool would take all seeds at once
+    seeds = _seeds(options.seeds, started + seconds, ahead)
+    with multiprocessing.Pool(options.workers) as pool:
+        for found in pool.imap_unordered(play_and_shrink, seeds):
+            ahead.release()
+            played += 1
+            failed += _told([found])
+            if time.monotonic() - told_s > TOLD_S:
+                told_s = time.monotonic()
+                _say(played, failed, started)
+    _say(played, failed, started)
+    return 1 if failed else 0
+
+
+def _seeds(most: int | None, until_s: float, ahead: threading.Semaphore) -> Iterator[int]:
+    begins = random.SystemRandom().randrange(2**31)
+    print(f"seeds from {begins} on; SEED={begins} repeats the first", flush=True)
+    for number in count():
+        if time.monotonic() > until_s or number == most:
+            return
+        ahead.acquire()
+        yield begins + number
+
+
+def play_and_shrink(seed: int) -> Played:
+    sys.unraisablehook = lambda _: None  # what was killed is not tidied up
+    trace = draw_trace(seed)
+    violations = play(trace)
+    if not violations:
+        return Played(seed)
+    checker = violations[0].checker
+
+    def fails(shorter: Trace) -> bool:
+        return any(each.checker == checker for each in play(shorter)[:1])
+
+    return Played(seed, violations[0], shrink(trace, fails))
+
+
+def _told(all_played: list[Played]) -> int:
+    """How many have failed."""
+    failed = [played for played in all_played if played.violation and played.trace]
+    for played in failed:
+        assert played.violation is not None
+        assert played.trace is not None
+        name = f"{played.violation.checker.replace(' ', '-')}-{played.seed}.json"
+        REGRESSIONS.mkdir(parents=True, exist_ok=True)
+        (REGRESSIONS / name).write_text(played.trace.dump())
+        print(f"seed {played.seed}: {played.violation.checker}: {played.violation.what[:300]}", flush=True)
+        print(
+            f"  {len(played.trace.actions)} actions are left of it, in tests/regressions/system/{name}",
+            flush=True,
+        )
+    return len(failed)
+
+
+def _say(played: int, failed: int, started: float) -> None:
+    rate = played / (time.monotonic() - started)
+    print(f"{played} seeds, {rate:.1f} a second, {failed} failed", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

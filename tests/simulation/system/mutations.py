@@ -1,0 +1,201 @@
+"""The product broken on purpose, one defect at a time: which checker sees it, and in which run.
+
+Each is a defect that somebody could write; some of them were there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from simulation.system import processes
+from sluice.values import DecisionId
+from sluice_actuator import worker
+from sluice_actuator.effects.base import Outcome
+from sluice_actuator.effects.pods import AdmitEffect
+from sluice_actuator.history import CellHistory
+from sluice_actuator.progress import Progress
+from sluice_actuator.settle import _Settlement
+from sluice_scheduler.core.fairness import ground
+from sluice_scheduler.core.fairness.places import Places
+from sluice_scheduler.core.intake import recovery
+from sluice_scheduler.ledger.memory import MemoryLedger
+from sluice_scheduler.owner import CellOwner
+from sluice_scheduler.published import Published
+from sluice_scheduler.quarantine import Quarantine
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A defect, and who complains of it first: a checker, in the run of a seed."""
+
+    break_it: Callable[[Patch], None]
+    checker: str
+    seed: int
+
+
+MUTATIONS: Final[dict[str, Mutation]] = {}
+
+
+def shown_by(checker: str, *, seed: int) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def add(break_it: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTATIONS[break_it.__name__] = Mutation(break_it, checker, seed)
+        return break_it
+
+    return add
+
+
+# ---- the owner
+
+
+@shown_by("committed before it is published", seed=0)
+def publishes_what_it_has_not_committed(patch: Patch) -> None:
+    commit, step = CellOwner._commit, CellOwner._step
+
+    async def committing(self: Any, records: Any, meta: Any, state: Any, box: Any) -> Any:
+        self.mutated_box = box
+        return await commit(self, records, meta, state, box)
+
+    async def stepping(self: Any, epoch: Any, state: Any, received: Any, chain: Any) -> Any:
+        entries, chain = await step(self, epoch, state, received, chain)
+        self.mutated_box.put(entries, time_ms=0)
+        return entries, chain
+
+    patch.setattr(CellOwner, "_commit", committing)
+    patch.setattr(CellOwner, "_step", stepping)
+
+
+@shown_by("the chain holds", seed=0)
+def publishes_again_what_is_published(patch: Patch) -> None:
+    async def nothing(self: Any, entry: Any) -> bool:
+        return False
+
+    patch.setattr(Published, "holds", nothing)
+
+
+@shown_by("the log replays", seed=0)
+def steps_by_chance(patch: Patch) -> None:
+    step = Quarantine.step
+
+    def sometimes(self: Any, state: Any, offset: int, event: Any) -> Any:
+        skips = type(event).__name__ == "PodEvent" and random.random() < 0.2
+        return step(self, state, offset, None if skips else event)
+
+    patch.setattr(Quarantine, "step", sometimes)
+
+
+@shown_by("services live", seed=0)
+def derives_nothing_of_what_it_cannot_read(patch: Patch) -> None:
+    """As it was: an owner whose first record can't be read never went on."""
+    step = Quarantine.step
+
+    def underived(self: Any, state: Any, offset: int, event: Any) -> Any:
+        return [] if event is None else step(self, state, offset, event)
+
+    patch.setattr(Quarantine, "step", underived)
+
+
+@shown_by("nobody waits for ever", seed=0)
+def does_not_notice_other_topics(patch: Patch) -> None:
+    """As it was: Kafka was made anew under services that ran, and they waited for offsets of before."""
+
+    async def for_ever(known: Any, ask: Any) -> None:
+        return None
+
+    patch.setattr(processes, "while_topics_last", for_ever)
+
+
+# ---- the ledger
+
+
+@shown_by("epochs rise", seed=0)
+def takes_commits_of_any_epoch(patch: Patch) -> None:
+    held = MemoryLedger._held
+
+    def whoever(self: Any, cell: str, epoch: Any) -> Any:
+        there = self._cells.get(cell)
+        return held(self, cell, there.meta.epoch if there else epoch)
+
+    patch.setattr(MemoryLedger, "_held", whoever)
+
+
+# ---- the core
+
+
+@shown_by("capacity is never passed", seed=0)
+def counts_nodes_twice(patch: Patch) -> None:
+    count = Places._count
+
+    def twice(self: Any, cluster: str, pool: str, amounts: Any, sign: int) -> None:
+        count(self, cluster, pool, {name: 2 * amount for name, amount in amounts.items()}, sign)
+
+    patch.setattr(Places, "_count", twice)
+
+
+@shown_by("limits are never passed", seed=0)
+def knows_no_limits(patch: Patch) -> None:
+    patch.setattr(ground, "limits_of", lambda *_: [])
+
+
+@shown_by("accounts agree", seed=0)
+def forgets_nothing_that_a_list_does_not_show(patch: Patch) -> None:
+    patch.setattr(recovery, "on_sync_end", lambda state, event: None)
+
+
+# ---- the actuator
+
+
+@shown_by("a gate is opened by a decision", seed=0)
+def writes_another_decision_into_the_pod(patch: Patch) -> None:
+    begin = AdmitEffect.__init__
+
+    def wrong(self: Any, cluster: Any, decision: Any, identity: DecisionId) -> None:
+        begin(self, cluster, decision, replace(identity, seq=identity.seq + 1000))
+
+    patch.setattr(AdmitEffect, "__init__", wrong)
+
+
+@shown_by("a gate is opened once", seed=0)
+def calls_failed_what_it_did_not_look_at(patch: Patch) -> None:
+    """A 504, though it was applied: its share is given to somebody else, and the pod is admitted once more."""
+    write = _Settlement._write
+
+    async def hasty(self: Any) -> Any:
+        return await write(self) or Outcome("Conflict", "no answer that says more")
+
+    patch.setattr(_Settlement, "_write", hasty)
+
+
+@shown_by("fences hold", seed=0)
+def answers_fences_at_once(patch: Patch) -> None:
+    async def at_once(self: Any, job: Any) -> None:
+        self._answer(job, Outcome("Applied"))
+
+    patch.setattr(worker.Actuator, "_answer_fence", at_once)
+    patch.setattr(CellHistory, "fences", lambda self, epoch: False)
+
+
+@shown_by("outcomes settle", seed=0)
+def commits_what_has_no_outcome(patch: Patch) -> None:
+    """Its successor does not read it again."""
+
+    def ahead(self: Any) -> Any:
+        return None if self._next is None else self._position(self._next, self._outcomes_from)
+
+    patch.setattr(Progress, "position", property(ahead))
+
+
+@shown_by("nobody waits for ever", seed=0)
+def believes_positions_in_other_topics(patch: Patch) -> None:
+    """As it was: a group's position was taken for one in a topic that had been made anew."""
+    patch.setattr(worker, "counts", partial(_always, True))
+
+
+def _always(answer: bool, *_: Any) -> bool:
+    return answer
