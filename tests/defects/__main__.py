@@ -99,8 +99,9 @@ def failure(copy: Path, first: str, *others: str) -> str:
         return ""
     if ended.returncode != 1:  # no test failed: none could be run
         raise RuntimeError(f"{ended.stdout}{ended.stderr}")
-    told = re.findall(r"^(?:E|FAILED) +(.+)$", ended.stdout, flags=re.MULTILINE)
-    return "\n".join(shorten(line, 150) for line in told[:LINES_SHOWN])
+    errors = re.findall(r"^E +(\S.+)$", ended.stdout, flags=re.MULTILINE)
+    failed = re.findall(r"^FAILED (.+)$", ended.stdout, flags=re.MULTILINE)
+    return "\n".join(shorten(line, 150) for line in (errors or failed)[:LINES_SHOWN])
 
 
 def show(defects: list[Defect]) -> list[str]:
