@@ -104,6 +104,7 @@ def play(world: World, chosen: list[str], lasts_s: float, report: Report) -> Non
         run = Run(world, tenants, seen, probes, report)
         while time.monotonic() < until:
             run.suffer(world.rng.choice(chosen))
+            lived.goes_on()
             time.sleep(world.rng.uniform(*_QUIET_S))  # faults come when they come
         lived.end()
         seen.wait_for(lambda s: not s.held, seconds=120)

@@ -292,11 +292,15 @@ class Life(threading.Thread):
         except BaseException as error:
             self._error = error
 
+    def goes_on(self) -> None:
+        """Or what went wrong."""
+        if self._error is not None:
+            raise self._error
+
     def end(self) -> None:
         """Wait until all that it began has ended."""
         self.join()
-        if self._error is not None:
-            raise self._error
+        self.goes_on()
         eventually(lambda: self._churn.unfinished() == [], seconds=240)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -23,10 +24,11 @@ RESTS_WITHIN_S: Final = 300.0
 LOOK_S: Final = 10.0
 
 
-def play(trace: Trace) -> list[Violation]:
+def play(trace: Trace, begin: Callable[[System], object] = lambda _: None) -> list[Violation]:
     """What did not hold; nothing happens after the first of these."""
-    with _silence():
+    with _silence(), _chance(trace.seed):
         system = System(trace.seed)
+        begin(system)
         witness = Witness(system)
         system.furnish()
         system.start()
@@ -72,6 +74,17 @@ def calm(system: System) -> None:
 
 def _manage(namespace: Json) -> None:
     namespace["metadata"].setdefault("labels", {})[MANAGED_LABEL] = "true"
+
+
+@contextmanager
+def _chance(seed: int) -> Iterator[None]:
+    """What the product draws from chance, it draws from the seed."""
+    before = random.getstate()
+    random.seed(f"{seed}/chance")
+    try:
+        yield
+    finally:
+        random.setstate(before)
 
 
 @contextmanager
