@@ -124,6 +124,8 @@ class Run:
     report: Report
 
     def suffer(self, fault: str) -> None:
+        for name in self.world.revive():
+            print(f"{name} had ended by itself, and was started anew", flush=True)
         opened, probed = len(self.seen.opened), len(self.probes.opened)
         with faults()[fault](self.world):
             pass

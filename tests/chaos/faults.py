@@ -44,6 +44,13 @@ class World:
         assert pid is not None, f"{name} does not run"
         return pid
 
+    def revive(self) -> list[str]:
+        """Start services anew that have ended by themselves, as Kubernetes does: one that was fenced off, for one."""
+        ended = [name for name in SERVICES if self.daemon(name).pid() is None]
+        for name in ended:
+            self.start(name)
+        return ended
+
     def start(self, name: str) -> None:
         if name == "redis":
             self.redises.first.start()
