@@ -1,0 +1,39 @@
+"""A cell that runs on beside one that another worker takes over before each record: they never differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from objects import Objects
+from properties import Content, differences
+from sluice_scheduler.core.stored.accounts import Workload
+from sluice_scheduler.core.stored.entities import Report
+from sluice_scheduler.ledger.entities import dump
+from sluice_scheduler.simulator.cell import SimulatedCell
+
+
+def whoever_takes_over_decides_the_same(content: Content) -> None:
+    objects = Objects(content)
+    for _ in objects.play():
+        one, other = objects.cell, objects.cell.other
+        assert other is not None
+        assert one.state.validate() == []
+        assert other.state.validate() == []
+        there, others = stored(one), stored(other)
+        assert there == others, differences(there, others)
+
+
+#: What people were shown is nobody's business.
+_SHOWN: Final = f"{Report.kind}/"
+
+
+def stored(cell: SimulatedCell) -> dict[str, bytes]:
+    """What there is but for statuses, which only one of the two cells tells."""
+    tables = cell.state._tables.values()
+    return {
+        entity.key: dump(replace(entity, shown="") if isinstance(entity, Workload) else entity)
+        for table in tables
+        for entity in table
+        if not entity.key.startswith(_SHOWN)
+    }
