@@ -20,20 +20,28 @@ _QUEUES: Final = ("q0", "q1", "q2", "q3")
 _NAMESPACES: Final = ("s0", "s1", "s2")
 _NODES: Final = ("n0", "n1", "n2", "n3")
 _POOLS: Final = ("p0", "p1", "p2")
+#: Applications, and of which kind they are.
+_KINDS: Final = {
+    "ray": "RayCluster",
+    "spark": "SparkApplication",
+    "batch": "Job",
+    "job": "QueueJob",
+    "dask": "DaskCluster",
+    "hand": "DynamicWorkload",
+}
 _NAMES: Final[dict[str, Sequence[str]]] = {
     "pod": _PODS,
-    "workload": ("a0", "a1", "a2"),
+    "workload": tuple(_KINDS),
     "node": _NODES,
     "queue": _QUEUES,
     "resourcepool": _POOLS,
     "namespace": _NAMESPACES,
     "priorityclass": ("high", "low"),
 }
-_KINDS: Final = ("RayCluster", "SparkApplication", "Job", "QueueJob", "DaskCluster", "DynamicWorkload")
-_LISTED: Final = (*(kind for kind in _NAMES if kind != "workload"), *(f"workload/{kind}" for kind in _KINDS))
+_LISTED: Final = (*(kind for kind in _NAMES if kind != "workload"), *(f"workload/{kind}" for kind in _KINDS.values()))
 #: What pods may name: Spark in client mode, a pod group, an application.
-_TITLES: Final = ("SparkDriver/c0", "SparkDriver/c1", "g0", "g1", "RayCluster/a0", "SparkApplication/a1", "a2")
-_OWNERS: Final = ("workload/a0", "workload/a1", "pod/x0", "pod/x1")
+_TITLES: Final = ("SparkDriver/c0", "SparkDriver/c1", "g0", "g1", "RayCluster/ray", "QueueJob/job", "hand")
+_OWNERS: Final = ("workload/ray", "workload/spark", "pod/x0", "pod/x1")
 _SETS: Final = ("main", "worker", "driver", "executor")
 
 
@@ -124,7 +132,7 @@ def _new_pods(lot: Lot) -> Step:
         facts |= {"owner": lot.choice(_OWNERS), "pod_set": lot.choice(_SETS)}
     where = lot.choice(("s0", *_NAMESPACES))
     names = lot.sample(_PODS, lot.randint(1, 4))
-    steps = [{"put": {"kind": "pod", "name": name, "facts": facts, "namespace": where}} for name in names]
+    steps = [{"make": {"kind": "pod", "name": name, "facts": facts, "namespace": where}} for name in names]
     return {"together": {"steps": steps}} if lot.seldom(True, False, 3) else {"apart": {"steps": steps}}
 
 
@@ -164,7 +172,8 @@ def _pod_sets(lot: Lot) -> list[Facts]:
 
 
 def _application(lot: Lot) -> Step:
-    kind = lot.choice(_KINDS)
+    name = lot.choice(_NAMES["workload"])
+    kind = _KINDS[name]
     is_job = kind == "QueueJob"
     job = {"restart_limit": lot.seldom(1, None), "backoff_limit": 3, "backoff_ms": lot.choice((0, 2000))}
     facts = {
@@ -181,19 +190,20 @@ def _application(lot: Lot) -> Step:
         "problem": lot.seldom("spec: unreadable", "", 9),
     }
     where = lot.choice(("s0", *_NAMESPACES))
-    return {"put": {**lot.name("workload"), "facts": facts, "namespace": where}}
+    return {"make": {"kind": "workload", "name": name, "facts": facts, "namespace": where}}
 
 
 def _application_edit(lot: Lot) -> Step:
+    name = lot.choice(_NAMES["workload"])
     edits: tuple[Facts, ...] = (
-        {"pod_sets": _pod_sets(lot)},
         {"pod_sets": [_pod_set(lot, "main")]},
+        {"pod_sets": [_pod_set(lot, "main")] if name == "job" else _pod_sets(lot)},
         {"finished": lot.seldom(False, True), "failed": lot.seldom(True, False)},
         {"released": lot.seldom(True, False, 2)},
         {"queue": lot.choice(("", *_QUEUES))},
         {"problem": lot.choice(("", "spec: unreadable"))},
     )
-    return {"edit": {**lot.name("workload"), "facts": lot.choice(edits)}}
+    return {"edit": {"kind": "workload", "name": name, "facts": lot.choice(edits)}}
 
 
 def _tick(lot: Lot) -> Step:

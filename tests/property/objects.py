@@ -127,6 +127,10 @@ class Objects:
             found.facts = replace(found.facts, **told)
         self._tell(kind, name)
 
+    def make(self, kind: str, name: str, facts: dict[str, Any], namespace: str) -> None:
+        if (kind, name) not in self.things:
+            self.put(kind, name, facts, namespace)
+
     def edit(self, kind: str, name: str, facts: dict[str, Any]) -> None:
         if (kind, name) in self.things:
             self.put(kind, name, facts)
@@ -256,9 +260,8 @@ class Objects:
     def _make_pod(self, application: str, name: str, pod_set: str) -> None:
         owner = self.things["workload", application]
         requests = next((each.requests for each in owner.facts.pod_sets if each.name == pod_set), {})
-        if ("pod", name) not in self.things:
-            facts = {"requests": requests, "created_ms": 0, "gated": True, "pod_set": pod_set}
-            self.put("pod", name, {**facts, "owner": f"workload/{application}"}, owner.namespace)
+        facts = {"requests": requests, "created_ms": 0, "gated": True, "pod_set": pod_set}
+        self.make("pod", name, {**facts, "owner": f"workload/{application}"}, owner.namespace)
 
     # ---- events
 
