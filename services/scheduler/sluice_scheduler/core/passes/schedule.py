@@ -89,7 +89,7 @@ def _settle(state: State) -> None:
 
 def waits_for_time(state: State) -> bool:
     """Whether the mere passing of time may change what a pass decides."""
-    return bool(len(state.promises) or state.forest.claims or state.unsettled)
+    return bool(len(state.promises) or len(state.turns) or state.forest.claims or state.unsettled)
 
 
 def next_due_ms(state: State) -> int:

@@ -29,6 +29,7 @@ from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.state.validate import validate
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
+from sluice_scheduler.core.stored.names import Names
 
 #: Rises whenever equal events could give other decisions than before.
 CORE_VERSION: Final = 13
@@ -50,16 +51,18 @@ class State(Derived):
         self.report_due = True
         #: Capacity has changed, so past use may be another part of it.
         self.past_due = True
-        self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
-        self.workload_by_title = {w.place: w for w in self.workloads}
+        self._name_anew()
         if derives:
             self.derive()
 
     def clear(self) -> None:
         """Forget everything, as at the beginning of a ledger."""
         super().clear()
-        self.namespace_by_name = {}
-        self.workload_by_title = {}
+        self._name_anew()
+
+    def _name_anew(self) -> None:
+        self.namespace_by_name = Names(lambda each: (each.cluster, each.name), self.namespaces)
+        self.workload_by_title = Names(lambda each: each.place, self.workloads)
 
     # ---- what stands under a key or name
 
@@ -280,11 +283,10 @@ class State(Derived):
         self.forest.leave(workload.key)
         self.pauses.pop(workload.key, None)
         self.resting.pop(workload.key, None)
-        if self.workload_by_title.get(place) is workload:  # and no later one of the same name
-            del self.workload_by_title[place]
+        self.workload_by_title.remove(workload)
         app = self.applications.get(place)
         if app is not None and app.workload is workload:
-            app.workload = None
+            app.workload = self.workload_by_title.get(place)
             self.unsettled[app.key] = app
         self.pass_due = self.report_due = True
 
