@@ -38,7 +38,10 @@ _NAMES: Final[dict[str, Sequence[str]]] = {
     "namespace": _NAMESPACES,
     "priorityclass": ("high", "low"),
 }
-_LISTED: Final = (*(kind for kind in _NAMES if kind != "workload"), *(f"workload/{kind}" for kind in _KINDS.values()))
+_LISTED: Final = (
+    *(kind for kind in _NAMES if kind != "workload"),
+    *(f"workload/{kind}" for kind in _KINDS.values()),
+)
 #: What pods may name: Spark in client mode, a pod group, an application.
 _TITLES: Final = ("SparkDriver/c0", "SparkDriver/c1", "g0", "g1", "RayCluster/ray", "QueueJob/job", "hand")
 _OWNERS: Final = ("workload/ray", "workload/spark", "pod/x0", "pod/x1")
@@ -62,7 +65,9 @@ class Lot(Random):
         return self.seldom({"pool": self.choice(_POOLS)}, {})
 
     def gang(self) -> Facts | None:
-        return self.seldom({"deadline_ms": self.choice((1000, 5000)), "hard": self.seldom(False, True, 2)}, None)
+        return self.seldom(
+            {"deadline_ms": self.choice((1000, 5000)), "hard": self.seldom(False, True, 2)}, None
+        )
 
     def name(self, kind: str) -> dict[str, str]:
         return {"kind": kind, "name": self.choice(_NAMES[kind])}
@@ -70,7 +75,11 @@ class Lot(Random):
 
 def _node(lot: Lot) -> Facts:
     labels = lot.seldom({}, {"pool": lot.choice(("p0", "p0", *_POOLS))}, 9)
-    return {"allocatable": lot.amounts(2000, 4000, 6000), "labels": labels, "schedulable": lot.seldom(False, True)}
+    return {
+        "allocatable": lot.amounts(2000, 4000, 6000),
+        "labels": labels,
+        "schedulable": lot.seldom(False, True),
+    }
 
 
 def _pool(lot: Lot) -> Facts:
@@ -238,7 +247,11 @@ _STEPS: Final[dict[Callable[[Lot], Step], int]] = {
     (lambda lot: {"again": lot.name(_any(lot))}): 1,
     _relist: 1,
     (lambda lot: {"unmanaged": {"pool": lot.choice(_POOLS), "cpu": lot.choice((0, 1000, 3000))}}): 1,
-    (lambda lot: lot.seldom({"configure": {"policy": lot.choice(("drf", "fifo", "priority"))}}, _tick(lot), 4)): 1,
+    (
+        lambda lot: lot.seldom(
+            {"configure": {"policy": lot.choice(("drf", "fifo", "priority"))}}, _tick(lot), 4
+        )
+    ): 1,
 }
 
 
@@ -281,5 +294,8 @@ def object_histories(draw: Any) -> dict[str, Any]:
             "patience_ms": draw(st.sampled_from((300_000, 2000))),
             "start_deadline_ms": draw(st.sampled_from((600_000, 4000))),
         },
-        "steps": [*draw(_NUMBERS.map(Lot).map(_begin)), *draw(st.lists(_NUMBERS.map(_step), min_size=20, max_size=90))],
+        "steps": [
+            *draw(_NUMBERS.map(Lot).map(_begin)),
+            *draw(st.lists(_NUMBERS.map(_step), min_size=20, max_size=90)),
+        ],
     }

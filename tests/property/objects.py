@@ -167,7 +167,8 @@ class Objects:
         events = [self._event(of, name) for of, name in sorted(self.things) if of == kind]
         marks: Any = {"kind": listed, "sync": str(self._version), "resource_version": self._version}
         begin, end = (
-            SyncEvent(phase=phase, time_ms=self.now_ms, cluster=CLUSTER, **marks) for phase in ("BEGIN", "END")
+            SyncEvent(phase=phase, time_ms=self.now_ms, cluster=CLUSTER, **marks)
+            for phase in ("BEGIN", "END")
         )
         self._news += [begin, *(event for event in events if event.listed_as == listed), end]
 

@@ -241,7 +241,7 @@ class State(Derived):
         if app is None:
             app = self.applications[place] = Application(place)
         if app.workload is None:
-            app.workload = self.workload_by_title.get(place)
+            app.stand_for(self.workload_by_title.get(place), self)
         return app
 
     def workload_changed(self, workload: Workload) -> None:
@@ -256,7 +256,7 @@ class State(Derived):
         if app is None:
             self.status_due[workload.key] = None
             return
-        app.workload = self.workload_by_title.get(place)
+        app.stand_for(self.workload_by_title.get(place), self)
         self.unsettled[app.key] = app
         self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
@@ -286,7 +286,7 @@ class State(Derived):
         self.workload_by_title.remove(workload)
         app = self.applications.get(place)
         if app is not None and app.workload is workload:
-            app.workload = self.workload_by_title.get(place)
+            app.stand_for(self.workload_by_title.get(place), self)
             self.unsettled[app.key] = app
         self.pass_due = self.report_due = True
 
