@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
-
 from objects import Objects
 from properties import Content, differences
 from sluice_scheduler.core.stored.accounts import Workload
-from sluice_scheduler.core.stored.entities import Report
+from sluice_scheduler.core.stored.entities import Entity, Report
 from sluice_scheduler.ledger.entities import dump
 from sluice_scheduler.simulator.cell import SimulatedCell
 
@@ -24,16 +22,11 @@ def whoever_takes_over_decides_the_same(content: Content) -> None:
         assert there == others, differences(there, others)
 
 
-#: What people were shown is nobody's business.
-_SHOWN: Final = f"{Report.kind}/"
-
-
 def stored(cell: SimulatedCell) -> dict[str, bytes]:
     """What there is but for statuses, which only one of the two cells tells."""
-    tables = cell.state._tables.values()
-    return {
-        entity.key: dump(replace(entity, shown="") if isinstance(entity, Workload) else entity)
-        for table in tables
-        for entity in table
-        if not entity.key.startswith(_SHOWN)
-    }
+    entities = (entity for table in cell.state._tables.values() for entity in table)
+    return {each.key: dump(_unshown(each)) for each in entities if not isinstance(each, Report)}
+
+
+def _unshown(entity: Entity) -> Entity:
+    return replace(entity, shown="", reclaimed={}) if isinstance(entity, Workload) else entity

@@ -427,3 +427,16 @@ def test_the_later_of_two_namespaces_of_one_name_is_meant(uids: str) -> None:
     cell.pod("x", "a")
     cell.tick()
     assert [each.name for each in cell.decisions if isinstance(each, Admit)] == ["x"]
+
+
+def test_a_promise_is_given_up_with_a_tick_whatever_else_tells_the_time() -> None:
+    cell = small()
+    cell.queue("a", preemption="lowerPriority")
+    cell.pod("low", "a", cpu=10_000)
+    cell.pod("low", "a", cpu=10_000, gated=False)
+    cell.pod("high", "a", cpu=10_000, priority=1)
+    cell.tick()
+    assert [each.claim for each in cell.state.promises] == ["pod/sim/pod-high"]
+    cell._now_ms += 120_000
+    cell.pod("low", "a", cpu=10_000, gated=False, deleting=True)
+    assert len(cell.state.promises) == 1
