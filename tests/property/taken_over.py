@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from objects import Objects
 from properties import Content, differences
 from sluice_scheduler.core.stored.accounts import Workload
