@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
+from sluice_scheduler.core.passes.budget import PIECES
 
 Facts: TypeAlias = dict[str, Any]
 Step: TypeAlias = dict[str, Any]
@@ -45,6 +46,7 @@ _LISTED: Final = (
 #: What pods may name: Spark in client mode, a pod group, an application.
 _TITLES: Final = ("SparkDriver/c0", "SparkDriver/c1", "g0", "g1", "RayCluster/ray", "QueueJob/job", "hand")
 _OWNERS: Final = ("workload/ray", "workload/spark", "pod/x0", "pod/x1")
+_SETTINGS: Final = ({"policy": "fifo"}, {"policy": "drf"}, {"tenure_ms": 2000}, {"core_version": 99})
 _SETS: Final = ("main", "worker", "driver", "executor")
 
 
@@ -59,7 +61,8 @@ class Lot(Random):
         return {"cpu": self.choice(cpus), **self.seldom({"gpu": self.randint(1, 2)}, {}, 3)}
 
     def requests(self) -> dict[str, int]:
-        return self.seldom({"cpu": 0}, self.amounts(500, 1000, 1000, 2000, 3000), 20)
+        odd = self.choice(({}, {"cpu": 0}, {"cpu": 9000}, {"disk": 1}, {"cpu": 10**18}))
+        return self.seldom(odd, self.amounts(500, 1000, 1000, 2000, 3000), 20)
 
     def selector(self) -> dict[str, str]:
         return self.seldom({"pool": self.choice(_POOLS)}, {})
@@ -94,6 +97,8 @@ def _queue(lot: Lot) -> Facts:
         "parent": lot.seldom(lot.choice(_QUEUES), "", 3),
         "weight": lot.choice((1, 1, 2)),
         "limit": lot.seldom({"cpu": lot.choice(("2", "50%"))}, {}),
+        "limit_by_pool": lot.seldom({lot.choice(_POOLS): {"cpu": lot.choice(("0", "2"))}}, {}, 9),
+        "guaranteed_by_pool": lot.seldom({lot.choice(_POOLS): {"cpu": "1"}}, {}, 9),
         "guaranteed": lot.seldom(lot.choice(({"cpu": "1"}, {"gpu": "1"}, {"cpu": "25%"})), {}, 3),
         "ordering": lot.seldom("strictFifo", "bestEffortFifo"),
         "preemption": lot.seldom("lowerPriority", "never", 3),
@@ -247,11 +252,8 @@ _STEPS: Final[dict[Callable[[Lot], Step], int]] = {
     (lambda lot: {"again": lot.name(_any(lot))}): 1,
     _relist: 1,
     (lambda lot: {"unmanaged": {"pool": lot.choice(_POOLS), "cpu": lot.choice((0, 1000, 3000))}}): 1,
-    (
-        lambda lot: lot.seldom(
-            {"configure": {"policy": lot.choice(("drf", "fifo", "priority"))}}, _tick(lot), 4
-        )
-    ): 1,
+    (lambda lot: lot.seldom({"configure": lot.choice(_SETTINGS)}, _tick(lot), 4)): 1,
+    (lambda lot: lot.seldom({"aside": lot.name(_any(lot))}, _tick(lot), 3)): 1,
 }
 
 
@@ -294,6 +296,7 @@ def object_histories(draw: Any) -> dict[str, Any]:
             "patience_ms": draw(st.sampled_from((300_000, 2000))),
             "start_deadline_ms": draw(st.sampled_from((600_000, 4000))),
         },
+        "pieces": draw(st.sampled_from((PIECES, PIECES, PIECES, 20, 4))),
         "steps": [
             *draw(_NUMBERS.map(Lot).map(_begin)),
             *draw(st.lists(_NUMBERS.map(_step), min_size=20, max_size=90)),

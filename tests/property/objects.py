@@ -42,6 +42,7 @@ from sluice.events import (
     PriorityClassEvent,
     QueueEvent,
     QueueFacts,
+    SetAsideEvent,
     SyncEvent,
     TickEvent,
     UnmanagedEvent,
@@ -176,6 +177,13 @@ class Objects:
         requests = {"cpu": cpu} if cpu else {}
         facts: Any = {"time_ms": self.now_ms, "cluster": CLUSTER, "pool": pool, "pods": bool(cpu)}
         self._news.append(UnmanagedEvent(requests=requests, **facts))
+
+    def aside(self, kind: str, name: str) -> None:
+        """An exception was raised while it was worked on."""
+        if self._is(kind, name):
+            what = f"{kind}/{CLUSTER}/{self.things[kind, name].uid}"
+            facts: Any = {"time_ms": self.now_ms, "cluster": CLUSTER, "offset": 0, "reason": "test"}
+            self._news.append(SetAsideEvent(what=what, **facts))
 
     def configure(self, **changed: Any) -> None:
         config = replace(self.cell.state.config, **changed)
