@@ -425,7 +425,7 @@ def without_growth(whole: Unit) -> Unit:
 
 def holding_of(state: State, unit: Unit, number: int) -> Holding:
     amounts = {dim[1:]: amount for dim, amount in unit.cost}
-    return Holding(unit.leaf.name, amounts, len(unit.pods), (number,), *unit.age())
+    return Holding(unit.leaf.name, amounts, len(unit.pods), (number,), *unit.age(), unit.since_ms)
 
 
 def keys_of(unit: Unit) -> set[str]:

@@ -8,9 +8,11 @@ from typing import Any, Final
 from guarded import GUARDED
 from histories import contents, faults, gangs_apart, restless_jobs
 from hypothesis import strategies as st
+from object_histories import object_histories
 from pools import cuts, shares_are_the_same_however_nodes_are_cut
 from properties import PROPERTIES, Content, only_a_lowered_bound_is_passed
 from rest import no_owed_claim_waits_at_rest, small_cells
+from taken_over import whoever_takes_over_decides_the_same
 from waits import (
     an_older_ledger_steps_to_the_same,
     guarantees_are_met_at_rest,
@@ -59,5 +61,6 @@ HISTORIES: Final[dict[Check, Histories]] = {
     no_owed_claim_waits_at_rest: small_cells,
     guarantees_are_met_at_rest: small_cells,
     who_can_fit_is_served_in_time: streams,
+    whoever_takes_over_decides_the_same: object_histories,
 }
 CHECKS: Final = {check.__name__: check for check in HISTORIES}

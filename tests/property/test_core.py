@@ -18,6 +18,7 @@ from guarded import GUARDED
 from histories import SETTINGS, Simulation, comebacks, contents, faults, gangs_apart, scenarios
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from object_histories import object_histories
 from properties import (
     PROPERTIES,
     Content,
@@ -28,6 +29,7 @@ from properties import (
 )
 from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.simulator.scenario import Scenario
+from taken_over import whoever_takes_over_decides_the_same
 
 POLICIES: Final = ("drf", "drf", "usage-drf", "fifo", "priority")
 
@@ -65,6 +67,12 @@ def test_gangs_whose_parts_go_apart(content: Content) -> None:
     """Whatever keeps one out, it is found as soon as it fits."""
     choices_are_the_references(content)
     takeover_decides_the_same(content)
+
+
+@SETTINGS
+@given(object_histories())
+def test_whatever_happens_to_objects(content: Content) -> None:
+    whoever_takes_over_decides_the_same(content)
 
 
 def test_the_order_of_hashes_leaves_no_trace() -> None:

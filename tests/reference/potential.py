@@ -43,6 +43,7 @@ class Holding:
     order: tuple[object, ...]  # the lowest is protected most
     admitted_ms: int
     seq: int  # of the decision
+    since_ms: int | None = None  # if its first pod was admitted before the others
 
 
 @dataclass
@@ -197,4 +198,5 @@ class Potential:
         tenure_ms = queue.facts.tenure_ms
         if tenure_ms is None:
             tenure_ms = state.config.tenure_ms
-        return bool(state.now_ms - unit.admitted_ms >= tenure_ms)
+        since_ms = unit.admitted_ms if unit.since_ms is None else unit.since_ms
+        return bool(state.now_ms - since_ms >= tenure_ms)

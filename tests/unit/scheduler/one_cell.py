@@ -75,7 +75,8 @@ class OneCell:
         record: Any = event
         version = next(self._versions)
         common = {"time_ms": self._now_ms, "cluster": CLUSTER, "change": change, "resource_version": version}
-        self.decisions += self.cell.feed([record(uid=f"{event.type}-{name}", name=name, **common, **facts)])
+        told = {"uid": f"{event.type}-{name}", **common, **facts}
+        self.decisions += self.cell.feed([record(name=name, **told)])
 
     def pool(self, name: str = "default", *, cell: str = "", **allocatable: int) -> None:
         """With one node, which has all of it."""

@@ -24,6 +24,8 @@ from sluice.events import (
     QueueEvent,
     QueueFacts,
     Result,
+    WorkloadEvent,
+    WorkloadFacts,
 )
 from sluice_scheduler.core import State
 from sluice_scheduler.core.fairness.claims import Dim
@@ -402,3 +404,39 @@ def test_an_application_that_was_silent_and_comes_again_ends_again() -> None:
     cell.pod("late", "a", pod_set="driver", cpu=20_000, **spark)
     cell.tick()
     assert [each.name for each in cell.decisions if isinstance(each, Delete)] == ["waits", "late"]
+
+
+def test_a_group_of_pods_that_turns_out_to_be_an_application_claims_nothing_as_a_group() -> None:
+    cell = small()
+    for name in ("x", "y"):
+        cell.pod(name, "a", workload="hand", pod_set="main", group_size=2, cpu=20_000)
+    facts = WorkloadFacts(pod_sets=(pod_set("main", 2, 2, cpu=30_000),), created_ms=0)
+    cell.tell(WorkloadEvent, "hand", namespace="a", workload=facts)
+    cell.tick()
+    assert list(cell.state.forest.claims) == ["workload/sim/workload-hand"]
+
+
+@pytest.mark.parametrize("uids", ["az", "za"])
+def test_the_later_of_two_namespaces_of_one_name_is_meant(uids: str) -> None:
+    """It was deleted and made anew, and the end of the first is told of last."""
+    cell = OneCell()
+    cell.pool(cpu=1000)
+    cell.queue("a")
+    for uid, queue in zip(uids, ("", "a"), strict=True):
+        cell.tell(NamespaceEvent, "a", uid=uid, managed=True, queue=queue)
+    cell.pod("x", "a")
+    cell.tick()
+    assert [each.name for each in cell.decisions if isinstance(each, Admit)] == ["x"]
+
+
+def test_a_promise_is_given_up_with_a_tick_whatever_else_tells_the_time() -> None:
+    cell = small()
+    cell.queue("a", preemption="lowerPriority")
+    cell.pod("low", "a", cpu=10_000)
+    cell.pod("low", "a", cpu=10_000, gated=False)
+    cell.pod("high", "a", cpu=10_000, priority=1)
+    cell.tick()
+    assert [each.claim for each in cell.state.promises] == ["pod/sim/pod-high"]
+    cell._now_ms += 120_000
+    cell.pod("low", "a", cpu=10_000, gated=False, deleting=True)
+    assert len(cell.state.promises) == 1

@@ -61,7 +61,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
 def _take_place(state: State, workload: Workload) -> None:
     """Bring an account that has changed into its queue."""
     state.workloads.put(workload)
-    state.workload_by_title[workload.place] = workload
+    state.workload_by_title.add(workload)
     place_workload(state, workload)
     state.touch(workload)
 

@@ -340,6 +340,7 @@ class Forest(Fits):
         if new_dims:  # who waits is placed anew below, and watches rooms that are still there
             self.root.rooms_of = {dim: rooms for dim, rooms in self.root.rooms_of.items() if dim in capacity}
             self.root.rooms = [room for rooms in self.root.rooms_of.values() for room in rooms]
+        self._overfull = {}  # all rooms are measured anew: nobody is to shed for one that is no more
         self.whole = {}
         for dim, amount in capacity.items():
             kind = self.kind_of(dim)
@@ -367,8 +368,7 @@ class Forest(Fits):
 
     def _bound_anew(self) -> None:
         """Queues' bounds may be others now. Who watches a room that is still there is woken if that has grown; whom
-        other rooms are above than before looks again. Nobody is to shed for a limit that is no more."""
-        self._overfull = {room: None for room in self._overfull if room.branch is self.root}
+        other rooms are above than before looks again."""
         dims_of: dict[Kind, set[Dim]] = {}
         for dim in self.capacity:
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)

@@ -10,6 +10,7 @@ from sluice.values import Resources
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.sizes import Size, Sizes, size_of
 from sluice_scheduler.core.stored.entities import Node, Pool, Unmanaged
+from sluice_scheduler.core.stored.names import Names
 
 #: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
 PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
@@ -30,8 +31,7 @@ class Places:
         self._selectors = {pool.name: pool.facts.node_selector for pool in self.pools}
         self._nodes: dict[tuple[str, str], Node] = {}  # by cluster and uid
         self._pool_of: dict[tuple[str, str], str] = {}
-        #: By cluster and name: one that was made anew may come before its forerunner is known to be gone.
-        self._named: dict[tuple[str, str], dict[str, None]] = {}
+        self._named: Names[tuple[str, str], Node] = Names(lambda node: (node.cluster, node.name))
         self._with_label: dict[tuple[str, str, str], dict[tuple[str, str], None]] = {}
         #: By pool: nodes that it selects and another one has.
         self._lost: dict[str, dict[tuple[str, str], str]] = {pool.name: {} for pool in self.pools}
@@ -62,13 +62,12 @@ class Places:
                 there.pop(key, None)
                 if not there:
                     del self._with_label[(node.cluster, *label)]
-        named = self._named.setdefault((node.cluster, node.name), {})
         if sign > 0:
-            self._nodes[key], self._pool_of[key], named[node.uid] = node, pool, None
+            self._nodes[key], self._pool_of[key] = node, pool
+            self._named.add(node)
         else:
-            del self._nodes[key], self._pool_of[key], named[node.uid]
-            if not named:
-                del self._named[(node.cluster, node.name)]
+            del self._nodes[key], self._pool_of[key]
+            self._named.remove(node)
         if pool:
             self._count_size(node, pool, sign)
             if node.facts.schedulable:
@@ -117,8 +116,8 @@ class Places:
         )
 
     def pool_of(self, cluster: str, node_name: str) -> str:
-        named = self._named.get((cluster, node_name), {})
-        return next((self._pool_of[(cluster, uid)] for uid in reversed(named)), "")
+        node = self._named.get((cluster, node_name))
+        return self._pool_of[(cluster, node.uid)] if node is not None else ""
 
     # ---- where pods may go
 

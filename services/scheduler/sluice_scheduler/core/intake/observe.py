@@ -273,9 +273,7 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
     if namespace.labelling == namespace.queue:
         namespace.labelling = ""
     state.namespaces.put(namespace)
-    if state.namespace_of(namespace.cluster, namespace.name) is not namespace:
-        state.namespace_by_name[(namespace.cluster, namespace.name)] = namespace
-        state.bound.pop(namespace.key, None)
+    state.namespace_by_name.add(namespace)
     bind_namespace(state, namespace)
     rebind(state, namespace)
     state.report_due = True  # conditions tell of namespaces' labels
@@ -283,8 +281,9 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
 
 def namespace_vanished(state: State, namespace: Namespace) -> None:
     state.namespaces.drop(namespace.key)
-    if state.namespace_of(namespace.cluster, namespace.name) is namespace:
-        del state.namespace_by_name[(namespace.cluster, namespace.name)]
+    was_meant = state.namespace_of(namespace.cluster, namespace.name) is namespace
+    state.namespace_by_name.remove(namespace)
+    if was_meant:
         place_all(state, namespace)
     state.bound.pop(namespace.key, None)
     state.report_due = True

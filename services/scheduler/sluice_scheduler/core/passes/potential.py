@@ -205,7 +205,7 @@ class Worth:
         tenure_ms = facts.tenure_ms if facts is not None else None
         if tenure_ms is None:
             tenure_ms = self._state.config.tenure_ms
-        return self._state.coarse_now_ms - unit.admitted_ms < tenure_ms
+        return self._state.coarse_now_ms - unit.since_ms < tenure_ms
 
 
 class _Crossing:

@@ -53,7 +53,7 @@ def schedule(state: State, *, ticks: bool) -> None:
         work_out_deserved(state)
     remember(state)
     done = shed(state, budget)
-    keep_promises(state, budget)
+    keep_promises(state, budget, ticks=ticks)
     clean_up(state)
     run_jobs(state)
     open_reserved(state, budget)
@@ -69,7 +69,7 @@ def schedule(state: State, *, ticks: bool) -> None:
             state.leave_unfinished(RECLAIM)
         forget_turns(state, ticks=ticks)
         state.settle_applications()
-        keep_promises(state, budget)
+        keep_promises(state, budget, ticks=ticks)
         serve(state, budget)
         take_turns(state)
         serve(state, budget)  # what was kept in vain, and is given up
@@ -89,7 +89,7 @@ def _settle(state: State) -> None:
 
 def waits_for_time(state: State) -> bool:
     """Whether the mere passing of time may change what a pass decides."""
-    return bool(len(state.promises) or state.forest.claims or state.unsettled)
+    return bool(len(state.promises) or len(state.turns) or state.forest.claims or state.unsettled)
 
 
 def next_due_ms(state: State) -> int:
@@ -308,14 +308,14 @@ def _why_first(leaf: Branch, spot: Spot, *, was_kept: bool) -> str:
 # ---- promises
 
 
-def keep_promises(state: State, budget: Budget) -> None:
-    """Admit what was promised once the victims are gone; give up what has waited too long."""
+def keep_promises(state: State, budget: Budget, *, ticks: bool) -> None:
+    """Admit what was promised once the victims are gone; with ticks, give up what has waited too long."""
     rows = [sorted(alike.values(), key=attrgetter("made")) for alike in state.promised.values()]
     for row in sorted(rows, key=lambda row: row[0].made):
         for promise in row:
             if _has_room(state, promise):
                 _keep(state, budget, promise)
-            elif promise.until_ms > state.now_ms:
+            elif promise.until_ms > state.now_ms or not ticks:
                 break
             else:
                 give_up(state, promise)

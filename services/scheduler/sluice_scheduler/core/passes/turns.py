@@ -55,7 +55,7 @@ _TIMES_MAX: Final = 1_000
 
 def forget_turns(state: State, *, ticks: bool) -> None:
     """Claims that have left their lines need nothing kept; and with each tick, nothing is kept for who can't fit any
-    more."""
+    more, and what time has ended is forgotten: a pass follows each tick while there are turns."""
     guarantees = Guarantees(state)
     ended = []
     for turn in sorted(state.turns, key=lambda turn: turn.key):
@@ -64,7 +64,7 @@ def forget_turns(state: State, *, ticks: bool) -> None:
         if turn.claim not in state.forest.claims:
             if turn.cost:
                 ended.append(turn)
-            elif max(turn.rests_ms, turn.even_ms) <= state.now_ms:
+            elif ticks and max(turn.rests_ms, turn.even_ms) <= state.now_ms:
                 state.turns.drop(turn.key)
         elif turn.cost and ticks and not _still_stands(state, guarantees, turn):
             ended.append(turn)

@@ -123,6 +123,12 @@ class Application:
         """Whether nothing is left of it: another one in its place begins anew."""
         return self.workload is None and not any(book.counts for book in self.books.values())
 
+    def stand_for(self, workload: Workload | None, state: State) -> None:
+        """Another object may stand behind it now: then nothing is claimed any more under the key that it had."""
+        if workload is not self.workload:
+            self._claim(state, self.claim_key, None)
+            self.workload = workload
+
     def settle(self, state: State) -> None:
         self._hear_group(state)
         self._reserve(state)

@@ -29,9 +29,10 @@ from sluice_scheduler.core.state.units import Units, entry_of
 from sluice_scheduler.core.state.validate import validate
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
+from sluice_scheduler.core.stored.names import Names
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 13
+CORE_VERSION: Final = 14
 
 
 class State(Derived):
@@ -50,16 +51,18 @@ class State(Derived):
         self.report_due = True
         #: Capacity has changed, so past use may be another part of it.
         self.past_due = True
-        self.namespace_by_name = {(n.cluster, n.name): n for n in self.namespaces}
-        self.workload_by_title = {w.place: w for w in self.workloads}
+        self._name_anew()
         if derives:
             self.derive()
 
     def clear(self) -> None:
         """Forget everything, as at the beginning of a ledger."""
         super().clear()
-        self.namespace_by_name = {}
-        self.workload_by_title = {}
+        self._name_anew()
+
+    def _name_anew(self) -> None:
+        self.namespace_by_name = Names(lambda each: (each.cluster, each.name), self.namespaces)
+        self.workload_by_title = Names(lambda each: each.place, self.workloads)
 
     # ---- what stands under a key or name
 
@@ -238,7 +241,7 @@ class State(Derived):
         if app is None:
             app = self.applications[place] = Application(place)
         if app.workload is None:
-            app.workload = self.workload_by_title.get(place)
+            app.stand_for(self.workload_by_title.get(place), self)
         return app
 
     def workload_changed(self, workload: Workload) -> None:
@@ -253,7 +256,7 @@ class State(Derived):
         if app is None:
             self.status_due[workload.key] = None
             return
-        app.workload = self.workload_by_title.get(place)
+        app.stand_for(self.workload_by_title.get(place), self)
         self.unsettled[app.key] = app
         self.uncompared[workload.key] = None
         self.pass_due = self.report_due = True
@@ -280,11 +283,10 @@ class State(Derived):
         self.forest.leave(workload.key)
         self.pauses.pop(workload.key, None)
         self.resting.pop(workload.key, None)
-        if self.workload_by_title.get(place) is workload:  # and no later one of the same name
-            del self.workload_by_title[place]
+        self.workload_by_title.remove(workload)
         app = self.applications.get(place)
         if app is not None and app.workload is workload:
-            app.workload = None
+            app.stand_for(self.workload_by_title.get(place), self)
             self.unsettled[app.key] = app
         self.pass_due = self.report_due = True
 

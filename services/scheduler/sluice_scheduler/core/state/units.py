@@ -132,6 +132,14 @@ class Unit:
         """A gang that goes whole, or not at all."""
         return not self.growth
 
+    @property
+    def since_ms(self) -> int:
+        """When the first of it was admitted. Whoever joins it later makes nothing of it young again: or one pod that
+        asks for nothing would let all others stay for another tenure."""
+        if self.is_whole and self.application is not None and self.application.workload is not None:
+            return self.admitted_ms
+        return min((pod.admitted_ms for pod in self.pods), default=self.admitted_ms)
+
     def age(self) -> tuple[int, int]:
         """When it was admitted, and by which decision."""
         app = self.application

@@ -105,10 +105,16 @@ def _counts(state: State) -> Iterator[str]:
     for name, keys in indexes:
         yield from (f"{key}: is {name}, but has no account" for key in keys if key not in state.pods)
     for key, claim in state.forest.claims.items():
-        if key not in state.pods and application_by_claim(state, key) is None:
-            yield f"{key}: stands in the line of {claim.line}, but has no account"
+        if key not in state.pods and not _is_claimed(state, key):
+            yield f"{key}: stands in the line of {claim.line}, but nobody claims that"
     yield from _jobs(state)
     yield from _root(state)
+
+
+def _is_claimed(state: State, key: str) -> bool:
+    """Whether an application may claim something under a key: by the name of its object, if it has one."""
+    app = application_by_claim(state, key)
+    return app is not None and (key == app.claim_key or key.startswith("replica/"))
 
 
 def _jobs(state: State) -> Iterator[str]:
