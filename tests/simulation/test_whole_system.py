@@ -1,10 +1,34 @@
-"""The whole system in one process: the real services between simulated servers, in simulated time."""
+"""The whole system in one process: fresh seeds, runs that once failed, and defects that checkers must see."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from conftest import seed_of_this_run
+from simulation.system.actions import Trace, draw_trace
 from simulation.system.checkers import Witness, check_at_rest
 from simulation.system.cluster import PODS
+from simulation.system.mutations import MUTATIONS
+from simulation.system.play import play
 from simulation.system.run import System, pod
+from simulation.system.shrink import shrink
+
+FILES: Final = sorted((Path(__file__).parents[1] / "regressions" / "system").glob("*.json"))
+#: Fresh seeds are played for so long, in two tests that may run side by side.
+FRESH_S: Final = 45.0
+#: What the product draws from chance moves when the product does: then the next seeds show the same.
+NEXT_SEEDS: Final = 40
+
+
+@pytest.fixture(autouse=True)
+def _killed_is_not_tidied_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of processes that were killed is of no interest when it is collected."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
 
 
 def test_pods_of_two_queues_go_through() -> None:
@@ -20,3 +44,64 @@ def test_pods_of_two_queues_go_through() -> None:
     check_at_rest(witness)
     assert witness.violations == []
     assert [each["status"]["phase"] for each in system.api.of(PODS)] == ["Succeeded"] * 20
+
+
+def _fresh_seeds(half: int) -> Iterator[int]:
+    """From the seed of this run on, which the header prints."""
+    until_s = time.monotonic() + FRESH_S
+    number = half
+    while time.monotonic() < until_s:
+        yield seed_of_this_run() + number
+        number += 2
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_fresh_seeds(half: int) -> None:
+    count = 0
+    for seed in _fresh_seeds(half):
+        assert play(draw_trace(seed)) == [], f"`make sim SEED={seed}` repeats and shrinks it"
+        count += 1
+    print(f"{count} fresh seeds, every second from {seed_of_this_run() + half} on")
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_what_once_failed_in_the_whole_system_holds(file: Path) -> None:
+    assert play(Trace.load(file.read_text())) == []
+
+
+def test_a_seed_is_one_run() -> None:
+    assert _heard(12) == _heard(12)
+
+
+def _heard(seed: int) -> list[tuple[str, bytes]]:
+    """All that was ever appended."""
+    heard: list[tuple[str, bytes]] = []
+    trace = draw_trace(seed)
+    play(
+        trace,
+        lambda system: system.broker.heard.append(
+            lambda topic, _, __, each: heard.append((topic, each.value))
+        ),
+    )
+    assert heard
+    return heard
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_defect_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation = MUTATIONS[name]
+    mutation.break_it(monkeypatch)
+    seen = set()
+    for seed in range(mutation.seed, mutation.seed + NEXT_SEEDS):
+        seen = {each.checker for each in play(draw_trace(seed))[:1]}
+        if mutation.checker in seen:
+            break
+    assert seen == {mutation.checker}
+
+
+def test_a_trace_is_shrunk_to_what_it_fails_by() -> None:
+    trace = draw_trace(3)
+    least = trace.actions[5]
+    shortest = shrink(trace, lambda shorter: least in shorter.actions)
+    assert shortest.actions == (least,)
+    assert Trace.load(shortest.dump()) == shortest

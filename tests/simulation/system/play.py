@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -23,10 +23,11 @@ RESTS_WITHIN_S: Final = 300.0
 LOOK_S: Final = 10.0
 
 
-def play(trace: Trace) -> list[Violation]:
+def play(trace: Trace, begin: Callable[[System], object] = lambda _: None) -> list[Violation]:
     """What did not hold; nothing happens after the first of these."""
     with _silence():
         system = System(trace.seed)
+        begin(system)
         witness = Witness(system)
         system.furnish()
         system.start()
