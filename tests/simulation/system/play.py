@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -25,7 +26,7 @@ LOOK_S: Final = 10.0
 
 def play(trace: Trace, begin: Callable[[System], object] = lambda _: None) -> list[Violation]:
     """What did not hold; nothing happens after the first of these."""
-    with _silence():
+    with _silence(), _chance(trace.seed):
         system = System(trace.seed)
         begin(system)
         witness = Witness(system)
@@ -73,6 +74,17 @@ def calm(system: System) -> None:
 
 def _manage(namespace: Json) -> None:
     namespace["metadata"].setdefault("labels", {})[MANAGED_LABEL] = "true"
+
+
+@contextmanager
+def _chance(seed: int) -> Iterator[None]:
+    """What the product draws from chance, it draws from the seed."""
+    before = random.getstate()
+    random.seed(f"{seed}/chance")
+    try:
+        yield
+    finally:
+        random.setstate(before)
 
 
 @contextmanager
