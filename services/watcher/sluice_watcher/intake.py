@@ -105,5 +105,5 @@ class Intake:
             self._publisher.put(cell, mark)
 
     def _relist_stale(self) -> None:
-        for kind in self._router.take_stale():
+        for kind in sorted(self._router.take_stale()):
             self._relist(kind)
