@@ -176,7 +176,7 @@ class Worth:
         over = {kind: amount - self._most(leaf, kind) for kind, amount in held.items()}
         beyond: list[tuple[Unit, KindCost]] = []
         for unit in self._unprotected(leaf):
-            if max(over.values()) <= 0:
+            if max(over.values(), default=0) <= 0:
                 break
             if not gone or gone.isdisjoint(unit_keys(unit)):
                 kinds = kinds_of(unit.cost)
