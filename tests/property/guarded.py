@@ -13,6 +13,7 @@ from sluice.decisions import CreateWorkload, Decision, Notice, Report
 from sluice.events import SetAsideEvent, TickEvent
 from sluice_scheduler.core import State
 from sluice_scheduler.core.state.members import application_by_claim, part_of_application
+from sluice_scheduler.core.stored.accounts import Pod
 from sluice_scheduler.core.stored.entities import PASS
 from sluice_scheduler.simulator.cell import CLUSTER
 
@@ -75,8 +76,9 @@ def is_about(state: State, what: str, key: str) -> bool:
     """Whether something is what raises, or the application that it is or may have been part of."""
     if what.startswith(PASS) or what in (key, part_of_application(state, key)):
         return True
-    pod, app = state.pods.get(key), application_by_claim(state, key)
-    title = pod.facts.workload if pod is not None else app.key[2] if app is not None else ""
+    known, app = state.pods.get(key) or state.workloads.get(key), application_by_claim(state, key)
+    title = known.facts.workload if isinstance(known, Pod) else known.title if known is not None else ""
+    title = title or (app.key[2] if app is not None else "")
     return bool(title) and what.startswith("group/") and what.endswith(f"/{title}")
 
 

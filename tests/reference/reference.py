@@ -111,7 +111,7 @@ class Reference:
         for group, pods in self.groups.items():
             self._line_up_group(group, pods)
         for workload in self.workloads.values():
-            if workload.key in self.aside:
+            if self._is_out(workload.cluster, workload.namespace, workload.name):
                 continue
             if workload.admitted:
                 self._reserve(workload)
@@ -120,9 +120,13 @@ class Reference:
         self._promise()
 
     def _is_aside(self, pod: Pod) -> bool:
-        workload = self.workloads.get((pod.namespace, pod.facts.workload))
-        group = f"group/{pod.cluster}/{pod.namespace}/{pod.facts.workload}"
-        return not self.aside.isdisjoint({pod.key, workload.key if workload is not None else group})
+        return pod.key in self.aside or self._is_out(pod.cluster, pod.namespace, pod.facts.workload)
+
+    def _is_out(self, cluster: str, namespace: str, title: str) -> bool:
+        """An application is set aside by its own key, or by that of the group of pods that it was before."""
+        workload = self.workloads.get((namespace, title))
+        keys = {f"group/{cluster}/{namespace}/{title}", *([workload.key] if workload is not None else ())}
+        return not self.aside.isdisjoint(keys)
 
     def _promise(self) -> None:
         for promise in self.state.promises:
