@@ -46,10 +46,15 @@ def drawn_from(seed: int) -> Iterator[None]:
 
 
 def _step(state: State, event: Event, **options: Any) -> list[Decision]:
-    is_poison = isinstance(event, PodEvent) and event.name.startswith(POISON) and event.change != "DELETED"
-    if is_poison and not state.is_aside(f"pod/{event.cluster}/{event.uid}"):  # type: ignore[attr-defined]
+    if isinstance(event, PodEvent) and _makes_no_sense(state, event):
         raise ValueError(f"{event.name} makes no sense")
     return step(state, event, **options)
+
+
+def _makes_no_sense(state: State, pod: PodEvent) -> bool:
+    if not pod.name.startswith(POISON) or pod.change == "DELETED":
+        return False
+    return not state.is_aside(f"pod/{pod.cluster}/{pod.uid}")
 
 
 @contextmanager

@@ -21,8 +21,7 @@ from sluice_actuator import worker
 from sluice_actuator.effects.base import Outcome
 from sluice_actuator.effects.pods import AdmitEffect
 from sluice_actuator.history import CellHistory
-from sluice_actuator.progress import Progress
-from sluice_actuator.settle import _Settlement
+from sluice_actuator.outcomes import Outcomes
 from sluice_scheduler.core.fairness import ground
 from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.intake import recovery
@@ -204,17 +203,6 @@ def writes_over_what_a_pod_carries(patch: Patch) -> None:
     patch.setattr(AdmitEffect, "write", again)
 
 
-@shown_by("capacity is never passed", seed=0, needs=("fault",))
-def calls_failed_what_it_did_not_look_at(patch: Patch) -> None:
-    """A 504, though it was applied: its share is given to somebody else."""
-    write = _Settlement._write
-
-    async def hasty(self: Any) -> Any:
-        return await write(self) or Outcome("Conflict", "no answer that says more")
-
-    patch.setattr(_Settlement, "_write", hasty)
-
-
 @shown_by("fences hold", seed=1122, needs=("empty_redis", "fault"))
 def answers_fences_at_once(patch: Patch) -> None:
     async def at_once(self: Any, job: Any) -> None:
@@ -225,13 +213,14 @@ def answers_fences_at_once(patch: Patch) -> None:
 
 
 @shown_by("outcomes settle", seed=0)
-def commits_what_has_no_outcome(patch: Patch) -> None:
-    """Its successor does not read it again."""
+def forgets_outcomes_on_the_way(patch: Patch) -> None:
+    put = Outcomes.put
 
-    def ahead(self: Any) -> Any:
-        return None if self._next is None else self._position(self._next, self._outcomes_from)
+    def sometimes(self: Any, job: Any, outcome: Any) -> None:
+        if outcome.seq % 7:
+            put(self, job, outcome)
 
-    patch.setattr(Progress, "position", property(ahead))
+    patch.setattr(Outcomes, "put", sometimes)
 
 
 @shown_by("nobody waits for ever", seed=999, needs=("make_anew", "kill"))
