@@ -138,6 +138,17 @@ def does_not_notice_other_topics(patch: Patch) -> None:
     patch.setattr(processes, "while_topics_last", for_ever)
 
 
+@shown_by("nobody waits for ever", seed=353, needs=("make_anew", "fault"))
+def takes_records_of_former_topics(patch: Patch) -> None:
+    """As it was: what the feed still held was stepped where the REBUILD stood, so the ledger never began."""
+    begin = CellOwner.__init__
+
+    def unaware(self: Any, **about: Any) -> None:
+        begin(self, **{**about, "topics": ""})
+
+    patch.setattr(CellOwner, "__init__", unaware)
+
+
 # ---- the ledger
 
 

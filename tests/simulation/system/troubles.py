@@ -166,7 +166,12 @@ def truncate(system: System, topic: str, keeps: int) -> None:
     system.broker.truncate(name, 0, first)
 
 
-@trouble(2, _drawn(topics=_one(("events", "decisions"), ("events",), ("events", "decisions", "snapshots"))))
+@trouble(
+    2,
+    _drawn(
+        topics=_one(("events", "snapshots"), ("decisions", "snapshots"), ("events", "decisions", "snapshots"))
+    ),
+)
 def make_anew(system: System, topics: list[str]) -> None:
     for topic in topics:
         system.broker.make_anew(f"{system.settings.topics}.{topic}.v1")
