@@ -123,6 +123,7 @@ async def serve(settings: Settings, folder: str) -> None:
             lease=lease,
             records=KafkaLog(settings),
             holder=f"{socket.gethostname()}-{os.getpid()}",
+            topics=topics,
             **details,
         )
 

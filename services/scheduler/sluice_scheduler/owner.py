@@ -97,7 +97,9 @@ class CellOwner:
         feed: Feed,
         holder: str,
         clock: Clock | None = None,
+        topics: str = "",
     ) -> None:
+        """`topics`: their id when the feed began, if anybody looked."""
         self._cell = cell
         self._partition = settings.cells[cell]
         self._settings = settings
@@ -124,7 +126,7 @@ class CellOwner:
         self._delivered = 0
         self._again = 0
         #: What offsets are counted in. Those of other topics say nothing here.
-        self._topics = ""
+        self._topics = topics
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 

@@ -99,3 +99,4 @@ def _carried_out(serve: Callable[[], T], future: asyncio.Future[T]) -> Callable[
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
+        future.exception()  # whoever waited for it may have been killed

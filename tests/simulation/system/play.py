@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from simulation.system import troubles, workload
@@ -13,6 +10,7 @@ from simulation.system.actions import Trace
 from simulation.system.api import Json
 from simulation.system.checkers import Violation, Witness, check_at_rest, is_at_rest
 from simulation.system.cluster import PODS, path_of
+from simulation.system.conditions import POISON, drawn_from, silence
 from simulation.system.run import CPU, POOLED, QUEUES, System
 from sluice.vocabulary import API_VERSION, MANAGED_LABEL
 
@@ -26,7 +24,7 @@ LOOK_S: Final = 10.0
 
 def play(trace: Trace, begin: Callable[[System], object] = lambda _: None) -> list[Violation]:
     """What did not hold; nothing happens after the first of these."""
-    with _silence(), _chance(trace.seed):
+    with silence(), drawn_from(trace.seed):
         system = System(trace.seed)
         begin(system)
         witness = Witness(system)
@@ -62,7 +60,8 @@ def calm(system: System) -> None:
         workload.edit_queue(system, name, weight=1, limit=0, guaranteed=0)
         system.api.change(f"/api/v1/namespaces/{name}", _manage)
     for pod in system.api.of(PODS):
-        if pod["metadata"].get("labels") and pod["spec"].get("schedulingGates"):
+        is_part = pod["metadata"].get("labels") and pod["spec"].get("schedulingGates")
+        if is_part or pod["metadata"]["name"].startswith(POISON):
             system.api.remove(path_of(pod))
     for found in system.api.of(BY_HAND):
         if not found["metadata"].get("ownerReferences"):
@@ -74,24 +73,3 @@ def calm(system: System) -> None:
 
 def _manage(namespace: Json) -> None:
     namespace["metadata"].setdefault("labels", {})[MANAGED_LABEL] = "true"
-
-
-@contextmanager
-def _chance(seed: int) -> Iterator[None]:
-    """What the product draws from chance, it draws from the seed."""
-    before = random.getstate()
-    random.seed(f"{seed}/chance")
-    try:
-        yield
-    finally:
-        random.setstate(before)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)

@@ -221,6 +221,7 @@ async def schedule(servers: Servers, clock: HostClock, rng: Random) -> None:
             records=SimulatedLog(servers),
             holder="simulated",
             clock=clock,
+            topics=topics,
             **details,
         )
 

@@ -58,7 +58,8 @@ class RedisServer:
         self._before.clear()
 
     def say_schema(self, cell: str, schema: int) -> None:
-        """As if another version had written it."""
+        """As if another version had written it, and all that a replica may have."""
+        self._before.clear()
         if cell in self.ledger._cells:
             held = self.ledger._cells[cell]
             held.meta = replace(held.meta, schema=schema)

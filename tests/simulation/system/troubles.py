@@ -166,7 +166,12 @@ def truncate(system: System, topic: str, keeps: int) -> None:
     system.broker.truncate(name, 0, first)
 
 
-@trouble(2, _drawn(topics=_one(("events", "decisions"), ("events",), ("events", "decisions", "snapshots"))))
+@trouble(
+    2,
+    _drawn(
+        topics=_one(("events", "snapshots"), ("decisions", "snapshots"), ("events", "decisions", "snapshots"))
+    ),
+)
 def make_anew(system: System, topics: list[str]) -> None:
     for topic in topics:
         system.broker.make_anew(f"{system.settings.topics}.{topic}.v1")
@@ -177,3 +182,12 @@ def junk(system: System, topic: str, value: str) -> None:
     """Somebody has written what nobody can read."""
     message = Message(key=b"", value=value.encode(), headers=[("ce_type", b"dev.sluice.event.pod.v1")])
     system.broker.append(f"{system.settings.topics}.{topic}.v1", 0, [message])
+
+
+@trouble(1, _drawn(value=_one("", "{}")))
+def junk_first(system: System, value: str) -> None:
+    """What nobody can read is the first record of the next owner."""
+    for service in system.services.values():
+        if service.name.startswith("scheduler"):
+            service.kill()
+    junk(system, "events", value)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from simulation.system.actions import workload
 from simulation.system.api import Json
 from simulation.system.cluster import PODS, is_open, path_of, try_to_make
+from simulation.system.conditions import POISON
 from simulation.system.run import CPU, POOLED, QUEUES, System, pod
 from sluice.vocabulary import (
     API_VERSION,
@@ -188,6 +189,12 @@ def nonsense(system: System, name: str, number: int) -> None:
     body["metadata"]["annotations"][POD_GROUP_SIZE_ANNOTATION] = "many"
     body["metadata"]["labels"] = {POD_GROUP_LABEL: "nonsense"}
     _make_pod(system, name, f"nonsense-{number}", body)
+
+
+@workload(1, _of(name=QUEUES, number=range(3)))
+def poison(system: System, name: str, number: int) -> None:
+    """A pod that makes the core raise: it is set aside, and everybody else goes on."""
+    _make_pod(system, name, f"{POISON}-{number}", pod(1, 1))
 
 
 def _make_pod(system: System, namespace: str, name: str, body: Json) -> None:

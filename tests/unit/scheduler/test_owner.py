@@ -113,6 +113,17 @@ async def test_who_finds_other_topics_ends_for_its_feed_holds_records_of_the_for
     assert len(cell.rebuilds) == 2
 
 
+async def test_who_began_to_read_other_topics_steps_nothing_of_them(cell: OwnedCell) -> None:
+    """Its feed holds a record of the former topic at the offset at which the ledger begins in the new one."""
+    cell.topics.id = "made anew"
+    read = cell.read
+    with pytest.raises(ExceptionGroup) as ended:
+        await cell.owner(topics="made first").run()
+    assert ended.value.subgroup(TopicsMadeAnewError)
+    assert cell.rebuilds[1:] == ["Kafka was made anew"]
+    assert cell.read == read, "the next owner steps the REBUILD first"
+
+
 @pytest.mark.parametrize("first", ["nobody can read it", "it sets something aside"])
 async def test_whatever_the_first_record_is_the_owner_goes_on(cell: OwnedCell, first: str) -> None:
     """What is derived was derived by records that are stepped alone."""
