@@ -15,20 +15,22 @@ from itertools import combinations, islice
 from typing import Final, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Dim, Kind
+from sluice_scheduler.core.fairness.claims import Claim, Dim, Kind
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import part_of_kind
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.choice import ANY_SIZE, Choice, by_age, by_size
 from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.state.members import application_at
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import LostWork
 
 #: So many branches with nothing to give are looked at before a search is given up.
 _BARREN_MAX: Final = 24
-#: So many queues are looked at for units that are enough by themselves.
+#: So many queues are looked at for units that are enough by themselves, and so many of these are tried.
 _ENOUGH_MAX: Final = 16
+_LAST_MAX: Final = 4
 #: Pieces of work for each queue that gives its part of a lot: its growth may have to be put in order by size first.
 _QUEUE_COSTS: Final = 3
 #: All sets are tried of so many units in so many queues.
@@ -166,8 +168,23 @@ class Search:
         """Take units of any size."""
         return self._collect(small=False)
 
+    def completed_sets(self) -> Iterator[None]:
+        """Such units as far as they go, and one that is enough for the rest."""
+        self.small_units()
+        small = list(self.taken)
+        for unit in self.enough_by_itself()[:_LAST_MAX]:
+            for each in small:
+                if each not in self.taken and self._is_free(each):
+                    self.take(each)
+            self.take(unit)
+            self.spare()
+            yield
+            for each in list(self.taken):
+                self.give_back(each)
+        self.give_back_all()
+
     def enough_by_itself(self) -> list[Unit]:
-        """Units each of which would be enough, the one that wastes least first."""
+        """Units each of which would be enough for what is missing still, the one that wastes least first."""
         missing = [(room, self._paper.missing(room)) for room in self._short()]
         if not missing:
             return []
@@ -228,6 +245,10 @@ class Search:
         self._paper.move(unit.leaf, unit.cost, sign)
         work_ms = unit.work_ms(self._state.now_ms)
         self._work_ms[unit.leaf] = self._work_ms.get(unit.leaf, 0) - sign * work_ms
+
+    def takes_whole(self, claim: Claim) -> bool:
+        """Whether a claim is growth of an application that goes: nothing of it comes in by this."""
+        return bool(self._whole) and id(application_at(self._state, claim.key)) in self._whole
 
     def give_back(self, unit: Unit) -> None:
         self._move(unit, 1)

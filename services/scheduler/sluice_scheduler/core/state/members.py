@@ -25,6 +25,14 @@ def application_by_claim(state: State, claim: str) -> Application | None:
     return state.applications.get((cluster, namespace, name))
 
 
+def application_at(state: State, claim: str) -> Application | None:
+    """The application that a claim is one of, be it a pod of it."""
+    pod = state.pods.get(claim)
+    if pod is None:
+        return application_by_claim(state, claim)
+    return state.applications.get((pod.cluster, pod.namespace, pod.application))
+
+
 def workload_of(state: State, claim: str) -> Workload | None:
     """The workload that a claim is of."""
     workload = state.workloads.get(claim)
