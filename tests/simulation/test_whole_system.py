@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -21,15 +20,9 @@ from simulation.system.shrink import shrink
 
 FILES: Final = sorted((Path(__file__).parents[1] / "regressions" / "system").glob("*.json"))
 #: Fresh seeds are played for so long, in two tests that may run side by side.
-FRESH_S: Final = 45.0
+FRESH_S: Final = 40.0
 #: So many runs are tried, where the seed of the table does not show it any more.
 NEXT_SEEDS: Final = 40
-
-
-@pytest.fixture(autouse=True)
-def _killed_is_not_tidied_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of processes that were killed is of no interest when it is collected."""
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
 
 
 def test_pods_of_two_queues_go_through() -> None:

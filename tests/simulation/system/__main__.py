@@ -71,7 +71,6 @@ def _seeds(most: int | None, until_s: float, ahead: threading.Semaphore) -> Iter
 
 
 def play_and_shrink(seed: int) -> Played:
-    sys.unraisablehook = lambda _: None  # what was killed is not tidied up
     trace = draw_trace(seed)
     violations = play(trace)
     if not violations:

@@ -7,7 +7,10 @@ belongs to the process in whose context it was made, so a process can be killed 
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
+import sys
+import warnings
 from asyncio import events as asyncio_events
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -91,6 +94,9 @@ class VirtualLoop:
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
         self._halted = False
+        #: All that there ever were: what is left of a killed process must not be collected, and so tidy up, in the
+        #: middle of a run.
+        self._tasks: list[asyncio.Task[Any]] = []
         #: Exceptions that nobody has awaited.
         self.unheard: list[dict[str, Any]] = []
 
@@ -165,7 +171,19 @@ class VirtualLoop:
     def create_task(
         self, coro: Any, *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        return _Task(coro, loop=cast(Any, self), name=name, context=context, number=next(self._numbers))
+        task = _Task(coro, loop=cast(Any, self), name=name, context=context, number=next(self._numbers))
+        self._tasks.append(task)
+        return task
+
+    def dispose(self) -> None:
+        """Collect what is left. Whatever that raises is of no interest."""
+        before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for things in (self._tasks, self._ready, self._timers):
+                things.clear()
+            gc.collect()
+        sys.unraisablehook = before
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
         """At once: there are no threads."""

@@ -11,13 +11,14 @@ from simulation.system.api import Json
 from simulation.system.checkers import Violation, Witness, check_at_rest, is_at_rest
 from simulation.system.cluster import PODS, path_of
 from simulation.system.conditions import POISON, drawn_from, silence
+from simulation.system.loop import VirtualLoop
 from simulation.system.run import CPU, POOLED, QUEUES, System
 from sluice.vocabulary import API_VERSION, MANAGED_LABEL
 
 __all__ = ["play", "troubles", "workload"]
 
-#: After the last action everything comes to rest within so long, and is looked at so often.
 BY_HAND: Final = f"/apis/{API_VERSION}/dynamicworkloads"
+#: After the last action everything comes to rest within so long, and is looked at so often.
 RESTS_WITHIN_S: Final = 300.0
 LOOK_S: Final = 10.0
 
@@ -25,24 +26,30 @@ LOOK_S: Final = 10.0
 def play(trace: Trace, begin: Callable[[System], object] = lambda _: None) -> list[Violation]:
     """What did not hold; nothing happens after the first of these."""
     with silence(), drawn_from(trace.seed):
-        system = System(trace.seed)
-        begin(system)
-        witness = Witness(system)
-        system.furnish()
-        system.start()
-        for action in trace.actions:
-            system.loop.call_later(action.at_s, action.take, system)
-        until_s = max([trace.lasts_s, *(action.at_s for action in trace.actions)]) + LOOK_S
+        loop, violations = _live(trace, begin)
+    loop.dispose()
+    return violations
+
+
+def _live(trace: Trace, begin: Callable[[System], object]) -> tuple[VirtualLoop, list[Violation]]:
+    system = System(trace.seed)
+    begin(system)
+    witness = Witness(system)
+    system.furnish()
+    system.start()
+    for action in trace.actions:
+        system.loop.call_later(action.at_s, action.take, system)
+    until_s = max([trace.lasts_s, *(action.at_s for action in trace.actions)]) + LOOK_S
+    system.loop.run_until(until_s)
+    calm(system)
+    while not witness.violations and until_s < trace.lasts_s + RESTS_WITHIN_S:
+        until_s += LOOK_S
         system.loop.run_until(until_s)
-        calm(system)
-        while not witness.violations and until_s < trace.lasts_s + RESTS_WITHIN_S:
-            until_s += LOOK_S
-            system.loop.run_until(until_s)
-            if is_at_rest(witness):
-                break
-        if not witness.violations:
-            check_at_rest(witness)
-    return witness.violations
+        if is_at_rest(witness):
+            break
+    if not witness.violations:
+        check_at_rest(witness)
+    return system.loop, witness.violations
 
 
 def calm(system: System) -> None:
