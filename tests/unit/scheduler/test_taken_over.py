@@ -440,3 +440,19 @@ def test_a_promise_is_given_up_with_a_tick_whatever_else_tells_the_time() -> Non
     cell._now_ms += 120_000
     cell.pod("low", "a", cpu=10_000, gated=False, deleting=True)
     assert len(cell.state.promises) == 1
+
+
+def test_who_is_left_behind_is_deleted_though_another_application_starts_meanwhile() -> None:
+    cell = OneCell()
+    cell.pool(cpu=1000)
+    cell.namespace("a")
+    spark: dict[str, Any] = {"workload": "SparkDriver/s", "pod_set": "driver"}
+    for name in ("first", "waits"):
+        cell.pod(name, "a", **spark)
+    cell.pod("first", "a", change="DELETED", **spark)
+    starts = WorkloadFacts(kind="RayCluster", pod_sets=(pod_set("worker", 1, 0),), created_ms=0)
+    cell.tell(WorkloadEvent, "starts", namespace="a", workload=starts)
+    cell.queue("a")
+    cell.tick()
+    assert [each.name for each in cell.decisions if isinstance(each, AdmitWorkload)] == ["starts"]
+    assert [each.name for each in cell.decisions if isinstance(each, Delete)] == ["waits"]

@@ -47,6 +47,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     state.leave_unfinished("")
     _settle(state)
     compare_with_objects(state)
+    clean_up(state)  # before anything starts, and with it opens what may open
     state.forest.settle()
     start_free(state, budget)
     if ticks:
@@ -54,7 +55,6 @@ def schedule(state: State, *, ticks: bool) -> None:
     remember(state)
     done = shed(state, budget)
     keep_promises(state, budget, ticks=ticks)
-    clean_up(state)
     run_jobs(state)
     open_reserved(state, budget)
     forget_turns(state, ticks=ticks)  # behind what takes claims out of their lines

@@ -56,7 +56,7 @@ class Session:
         """Whether nothing of a queue has run for as long as it wants."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self.state.units.get(leaf.name)
-        if not minimum_ms or units is None or units.any_from(self.state.now_ms - minimum_ms):
+        if not minimum_ms or not units or units.any_from(self.state.now_ms - minimum_ms):
             return False
         self.ripens.has(units.none_before_ms + minimum_ms)
         return True
