@@ -30,6 +30,8 @@ from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
+#: So many victims are tried by themselves.
+_SINGLES_MAX: Final = 4
 #: So many claims are let in on paper when a move is judged.
 _LET_IN_MAX: Final = 512
 #: Of so many shapes at most it is looked at each whether it fits into what victims leave.
@@ -118,8 +120,11 @@ class Move:
             return True
         if not search.met_any:
             return False  # nor will it by units of other sizes
-        if any(self._is_right() for _ in search.completed_sets()):
-            return True
+        for unit in search.enough_by_itself()[:_SINGLES_MAX]:
+            search.take(unit)
+            if self._is_right():
+                return True
+            search.give_back_all()
         if search.any_units() and self._is_right():
             return True
         search.give_back_all()

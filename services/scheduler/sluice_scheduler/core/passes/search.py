@@ -28,9 +28,8 @@ from sluice_scheduler.core.stored.entities import LostWork
 
 #: So many branches with nothing to give are looked at before a search is given up.
 _BARREN_MAX: Final = 24
-#: So many queues are looked at for units that are enough by themselves, and so many of these are tried.
+#: So many queues are looked at for units that are enough by themselves.
 _ENOUGH_MAX: Final = 16
-_LAST_MAX: Final = 4
 #: Pieces of work for each queue that gives its part of a lot: its growth may have to be put in order by size first.
 _QUEUE_COSTS: Final = 3
 #: All sets are tried of so many units in so many queues.
@@ -168,23 +167,8 @@ class Search:
         """Take units of any size."""
         return self._collect(small=False)
 
-    def completed_sets(self) -> Iterator[None]:
-        """Such units as far as they go, and one that is enough for the rest."""
-        self.small_units()
-        small = list(self.taken)
-        for unit in self.enough_by_itself()[:_LAST_MAX]:
-            for each in small:
-                if each not in self.taken and self._is_free(each):
-                    self.take(each)
-            self.take(unit)
-            self.spare()
-            yield
-            for each in list(self.taken):
-                self.give_back(each)
-        self.give_back_all()
-
     def enough_by_itself(self) -> list[Unit]:
-        """Units each of which would be enough for what is missing still, the one that wastes least first."""
+        """Units each of which would be enough, the one that wastes least first."""
         missing = [(room, self._paper.missing(room)) for room in self._short()]
         if not missing:
             return []
