@@ -9,6 +9,7 @@ import argparse
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -46,28 +47,49 @@ def main() -> int:
     seconds = options.minutes * 60 if options.minutes else (float("inf") if options.seeds else 60.0)
     started, failed, played = time.monotonic(), 0, 0
     told_s = started
-    ahead = threading.Semaphore(2 * options.workers)  # the pool would take all seeds at once
-    seeds = _seeds(options.seeds, started + seconds, ahead)
-    with multiprocessing.Pool(options.workers) as pool:
-        for found in pool.imap_unordered(play_and_shrink, seeds):
-            ahead.release()
-            played += 1
-            failed += _told([found])
-            if time.monotonic() - told_s > TOLD_S:
-                told_s = time.monotonic()
-                _say(played, failed, started)
+    seeds = Seeds(options.seeds, started + seconds, ahead=2 * options.workers)
+    # A Ctrl-C is for this process alone.
+    with multiprocessing.Pool(options.workers, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        try:
+            for found in pool.imap_unordered(play_and_shrink, seeds):
+                seeds.is_played()
+                played += 1
+                failed += _told([found])
+                if time.monotonic() - told_s > TOLD_S:
+                    told_s = time.monotonic()
+                    _say(played, failed, started)
+        except KeyboardInterrupt:
+            seeds.end()
     _say(played, failed, started)
     return 1 if failed else 0
 
 
-def _seeds(most: int | None, until_s: float, ahead: threading.Semaphore) -> Iterator[int]:
-    begins = random.SystemRandom().randrange(2**31)
-    print(f"seeds from {begins} on; SEED={begins} repeats the first", flush=True)
-    for number in count():
-        if time.monotonic() > until_s or number == most:
-            return
-        ahead.acquire()
-        yield begins + number
+class Seeds:
+    """One after another, and only so far ahead of what was played: the pool would take all at once."""
+
+    def __init__(self, most: int | None, until_s: float, *, ahead: int) -> None:
+        self._most = most
+        self._until_s = until_s
+        self._ahead = threading.Semaphore(ahead)
+        self._has_ended = False
+
+    def __iter__(self) -> Iterator[int]:
+        begins = random.SystemRandom().randrange(2**31)
+        print(f"seeds from {begins} on; SEED={begins} repeats the first", flush=True)
+        for number in count():
+            if time.monotonic() > self._until_s or number == self._most:
+                return
+            self._ahead.acquire()
+            if self._has_ended:
+                return
+            yield begins + number
+
+    def is_played(self) -> None:
+        self._ahead.release()
+
+    def end(self) -> None:
+        self._has_ended = True
+        self._ahead.release()
 
 
 def play_and_shrink(seed: int) -> Played:

@@ -93,6 +93,12 @@ def replayed(capfd: pytest.CaptureFixture[str], *words: object) -> dict[str, Any
     return found
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, told = run(capfd, "audit", "export", tmp_path / "nowhere" / "bug.gz")
+    assert code != 0
+    assert f"there is no folder {tmp_path / 'nowhere'}" in told
+
+
 def test_all_of_it_is_replayed(cell: OwnedCell, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report.gz"
     code, told = run(capfd, "audit", "export", path)

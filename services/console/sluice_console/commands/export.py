@@ -32,6 +32,10 @@ def export(context: Context) -> int:
             "a bug report is about one cell", remedy=f"name one with --cell: {', '.join(cells)}"
         )
     path: Path = context.options.file
+    if not path.parent.is_dir():
+        raise ConsoleError(
+            f"{path} can't be written: there is no folder {path.parent}", remedy="make it first"
+        )
     with reading(context), TemporaryDirectory(dir=path.parent, prefix=".sluice-") as folder:
         plain = Path(folder) / "plain"
         header = asyncio.run(_export(context, cells[0], plain if context.options.pseudonyms else path))
