@@ -105,7 +105,8 @@ def pool() -> dict[str, Any]:
         "apiVersion": "sluice.dev/v1alpha1",
         "kind": "ResourcePool",
         "metadata": {"name": POOL, "labels": {LABEL: "true"}},
-        "spec": {"nodeSelector": {LABEL: "true"}},
+        # Nobody of the demo can go to other pools of the stack, so shares are parts of this one alone.
+        "spec": {"nodeSelector": {LABEL: "true"}, "supply": "demo"},
     }
 
 
