@@ -79,7 +79,9 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                     raise ValueError("a line is no object")
                 yield found
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise BugReportError(f"{path} can't be read as a bug report: {error}") from error
+        raise BugReportError(
+            f"{path} can't be read as a bug report, as `sluice audit export` writes them: {error}"
+        ) from error
 
 
 def _header(path: Path, line: dict[str, Any] | None) -> Header:

@@ -136,7 +136,8 @@ def main(names: list[str]) -> int:
             print(f"{defect.name:38} {defect.story}")
         return 0
     if names != ["all"] and not defects.keys() >= set(names):
-        print(f"docs/defects.md has not all of {', '.join(names)}: `make defect` lists them", file=sys.stderr)
+        unknown = ", ".join(name for name in names if name not in defects)
+        print(f"no defect is named {unknown}: `make defect` lists all names", file=sys.stderr)
         return 2
     chosen = list(defects.values()) if names == ["all"] else [defects[name] for name in names]
     patched = [defect for defect in chosen if defect.has_patch]

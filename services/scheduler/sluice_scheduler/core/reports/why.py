@@ -314,11 +314,13 @@ def _why_nowhere(state: State, shape: Shape) -> tuple[str, str]:
             return "NoPool", NO_POOL
         if places.pools_holding(part.cluster, part.node_selector, part.requests):
             continue
-        where = f"pool {pools[0]}" if len(pools) == 1 else f"pools {', '.join(pools)}"
+        has, where = "has", f"pool {pools[0]}"
+        if len(pools) > 1:
+            has, where = "have", f"pools {', '.join(pools)}"
         for resource, amount in part.requests:
             largest = places.largest(part.cluster, part.node_selector, resource)
             if amount and not largest:
-                return "NoSuchResource", f"{where} has no {resource}: take it out, or add nodes with it"
+                return "NoSuchResource", f"{where} {has} no {resource}: take it out, or add nodes with it"
             if amount > largest:
                 asked, there_is = format_amount(resource, amount), format_amount(resource, largest)
                 return "TooLarge", (
