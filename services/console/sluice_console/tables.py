@@ -190,8 +190,9 @@ def _label(view: QueueView) -> Text:
     label.append(f"  {figures.running} running, {figures.pending} pending")
     if figures.has_applications:
         label.append(f", apps: {figures.admitted_workloads} admitted, {figures.pending_workloads} pending")
-    if figures.usage:
-        label.append(f"  {wording.amounts(figures.usage)}", "dim")
+    for word, amounts in (("holds", figures.usage), ("deserves", figures.fair_share)):
+        if amounts:
+            label.append(f"  {word} {wording.amounts(amounts)}", "dim")
     for condition in view.concerns:
         label.append(f"  {condition.word}: {condition.message}", "red")
     return label

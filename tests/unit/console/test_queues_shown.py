@@ -85,7 +85,7 @@ def test_a_tree_shows_who_stands_under_whom(two_tenants: Snapshot) -> None:
     lines = printed(tables.show_tree, queue_views([two_tenants])).splitlines()
     assert [line.split()[0] for line in lines] == ["ads", "science", "└──"]
     assert lines[2].split()[1] == "physics"
-    assert "2 running, 7 pending" in lines[1]
+    assert "2 running, 7 pending  holds cpu 2.5, memory 3Gi  deserves cpu 2.67" in lines[1]
 
 
 def test_queues_that_run_in_a_circle_and_orphans_are_shown_too() -> None:
