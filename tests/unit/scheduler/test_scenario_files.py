@@ -174,6 +174,7 @@ def test_each_line_of_json_is_what_the_contract_says(
         "pending": {"base": {"main": 0}, "gang": {"x": 0, "y": 0}, "lost": {"main": 2}},
         "usage": {"a": {"default/cpu": 4.0, "default/memory": 2 * gibi}, "b": {}, "c": {}, "more": {}},
         "shares": {"a": 1.0, "b": 0.0, "c": 0.0, "more": 0.0},
+        "deserved": {"a": 1.0, "b": 0.0, "c": 0.0, "more": 0.0},
         "reclaims": 2,
         # Ten about pods; admissions of base, gang, w and gang again; gang's end between; a notice on `more`.
         "decisions": 10 + 4 + 1 + 1,
@@ -252,8 +253,9 @@ def test_who_was_never_admitted_has_waited_until_the_end(
     told = capsys.readouterr().out.splitlines()
     [at] = [at for at, line in enumerate(told) if line.startswith("queue ")][:1]
     head, a, b = (line.split() for line in told[at : at + 3])
-    assert head[2:7] == ["wait", "p50", "wait", "p99", "waiting"]
-    assert (a[:5], b[:5]) == (["a", "1.0000", "0.0s", "60.0s", "2"], ["b", "0.0000", "0.0s", "0.0s", "0"])
+    assert head[1:8] == ["share", "deserves", "wait", "p50", "wait", "p99", "waiting"]
+    assert a[:6] == ["a", "1.0000", "1.0000", "0.0s", "60.0s", "2"]
+    assert b[:6] == ["b", "0.0000", "0.0000", "0.0s", "0.0s", "0"]
     [outcome] = compare(load(file), ["drf"], installed_policies())
     assert outcome.as_line()["still_waiting"] == {"a": 2, "b": 0}
     assert outcome.mean_waits_s["a"] == pytest.approx(2 * 60 / 152)

@@ -157,7 +157,8 @@ def _print_table(result: Result, *, details: bool) -> None:
         f"{summary['lost_work_total_ms'] / 1000:.0f}s of running time lost\n"
     )
     print(
-        f"{'queue':<24} {'share':>8} {'wait p50':>10} {'wait p99':>10} {'waiting':>8} {'lost work':>10}  usage"
+        f"{'queue':<24} {'share':>8} {'deserves':>8} {'wait p50':>10} {'wait p99':>10} {'waiting':>8} "
+        f"{'lost work':>10}  usage"
     )
     for queue, share in summary["shares"].items():
         wait = summary["wait_ms"][queue]
@@ -166,7 +167,8 @@ def _print_table(result: Result, *, details: bool) -> None:
         waits = (
             f"{wait['p50'] / 1000:>9.1f}s {wait['p99'] / 1000:>9.1f}s {summary['still_waiting'][queue]:>8}"
         )
-        print(f"{queue:<24} {share:>8.4f} {waits} {lost_s:>9.0f}s  {usage}")
+        deserved = summary["deserved"][queue]
+        print(f"{queue:<24} {share:>8.4f} {deserved:>8.4f} {waits} {lost_s:>9.0f}s  {usage}")
     for name, part in summary["utilisation"].items():
         print(f"mean use of {name}: {part:.1%}")
 

@@ -306,6 +306,11 @@ class Simulation:
         self._measured[queue] = Measured(dict(branch.held), forest.whole, weight, share)
         return share
 
+    def _deserved(self, queue: str) -> float:
+        forest = self.cell.state.forest
+        branch = forest.branch(queue)  # none of a queue that was set aside
+        return round(branch.deserved_share(forest.whole) / SHARE_ONE, 6) if branch is not None else 0.0
+
     def _measure_evenness(self) -> float:
         world = self.world
         if not world.waiting:
@@ -358,6 +363,7 @@ class Simulation:
             "pending": self._counts(running=False),
             "usage": {queue: self._usage(queue) for queue in queues},
             "shares": {queue: self._share(queue) for queue in queues},
+            "deserved": {queue: self._deserved(queue) for queue in queues},
             "reclaims": self._statistics.reclaims,
             "lost_work_ms": {queue: self._lost_work_ms(queue) for queue in queues},
             "lost_work_total_ms": sum(self._lost_work_ms(queue) for queue in queues),
