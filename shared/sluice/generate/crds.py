@@ -65,6 +65,7 @@ KINDS = (
             Column(name="Apps", path=".status.admittedWorkloads", type="integer"),
             Column(name="Apps Pending", path=".status.pendingWorkloads", type="integer"),
             Column(name="Ready", path=_READY),
+            Column(name="Resolved", path='.status.conditions[?(@.type=="ResolvedRefs")].status'),
             Column(name="Guarantees Fit", path='.status.conditions[?(@.type=="GuaranteesFit")].status'),
             Column(name="Cell", path=".spec.cell", always=False),
             Column(name="Lost Work", path=".status.lostWorkSeconds", type="integer", always=False),
