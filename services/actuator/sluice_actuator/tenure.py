@@ -58,6 +58,11 @@ class Job:
         return DecisionId(self.epoch, self.decision.seq or self.offset)
 
     @property
+    def was_answered(self) -> bool:
+        """Before it was read in this tenure."""
+        return DecisionId(self.epoch, self.decision.seq) in self.tenure.answered
+
+    @property
     def is_barred(self) -> bool:
         """It may make no further call: another actuator has it, or a fence has shut its epoch out."""
         return self.tenure.is_over or self.tenure.history.fences(self.epoch)

@@ -16,11 +16,10 @@ from functools import partial
 from typing import Final, Protocol
 
 from sluice.codec import UnreadableRecordError
-from sluice.decisions import Fence, ObjectDecision, Report, Resync
+from sluice.decisions import Delete, Fence, ObjectDecision, Report, Resync
 from sluice.events import OutcomeEvent, Result
 from sluice.kafka import DEAD_LETTER_PREFIX, Position, Received, dead_letter
 from sluice.settings import Settings
-from sluice.values import DecisionId
 
 from sluice_actuator import metrics
 from sluice_actuator.clock import Clock
@@ -237,12 +236,15 @@ class Actuator:
                 self._settled(needless, Outcome("Superseded", "a later status says it anew"))
 
     def _is_ours(self, job: Job) -> bool:
-        """It is for this cluster and for an actuator (a Resync is the watcher's), and has no outcome yet."""
+        """It is for this cluster and for an actuator (a Resync is the watcher's), and has no outcome yet. What shows an
+        application was made by a status, which has none and is carried out again: so its deletion is, too."""
         decision = job.decision
         return (
             decision.cluster == self._settings.cluster
             and not isinstance(decision, Resync)
-            and DecisionId(job.epoch, decision.seq) not in job.tenure.answered
+            and (
+                not job.was_answered or (isinstance(decision, Delete) and decision.about == "dynamicworkload")
+            )
         )
 
     async def _carry_out(self, job: Job) -> None:
@@ -273,7 +275,7 @@ class Actuator:
         level = _LEVELS[outcome.result]
         if _log.isEnabledFor(level):
             _log.log(level, "%s: %s %s", decision.type, outcome.result, outcome.message, extra=_about(job))
-        if not decision.seq and outcome.result in _NO_NEWS:
+        if job.was_answered or (not decision.seq and outcome.result in _NO_NEWS):
             job.tenure.progress.answer(job.offset)
             return
         event = OutcomeEvent(

@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from decisions_made import EPOCH, POD, QUEUE, a_cluster, admit, evict, identity, report_queue
+from decisions_made import EPOCH, POD, QUEUE, a_cluster, admit, common, evict, identity, report_queue
 from fakes.actuated_cluster import Fault
 from fakes.clock import FakeClock
 from fakes.group import POLLED_MAX, FakeGroup, FakeMember, FakeTopic
 from fakes.log import FakeLog
+from sluice.applications import APPLICATION_KINDS
 from sluice.codec import DECISIONS, EPOCH_HEADER, Message
-from sluice.decisions import Decision, Fence, Resync
+from sluice.decisions import CreateWorkload, Decision, Delete, Fence, Resync
 from sluice.events import OutcomeEvent
 from sluice.kafka import DEAD_LETTER_PREFIX
 from sluice.settings import Settings
@@ -505,6 +506,39 @@ async def test_what_had_failed_is_not_tried_again_after_a_crash(world: World) ->
         await world.publish(admit_named(3, "failed"))
         assert (await world.answered(2))[3] == "Applied"
     assert Counter(outcome.seq for outcome in world.outcomes) == {2: 1, 3: 1}
+
+
+async def test_what_showed_an_application_is_deleted_again_after_a_crash(world: World) -> None:
+    """A status is carried out again. The group is held back by a decision that is not answered yet."""
+    shown = APPLICATION_KINDS["DynamicWorkload"].path("team", "sparkdriver-s")
+    about = {"name": "sparkdriver-s", "namespace": "team", "uid": "SparkDriver-team-s"}
+    made = CreateWorkload(
+        application="SparkDriver",
+        application_name="s",
+        queue="team",
+        priority=0,
+        priority_class="",
+        pod_sets=(),
+        application_spec={},
+        **common(0, **about),
+    )
+    gone = Delete(about="dynamicworkload", **common(2, **about))
+    world.put_pods("stuck")
+    world.cluster.budgeted.add(pod_path("team", "stuck"))
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    async with world.acting():
+        await world.publish(evict(1, name="stuck", uid="stuck", deadline_ms=world.clock.now_ms() + 10**9))
+        await until(lambda: bool(world.cluster.writes))
+        await world.publish(made, gone)
+        assert await world.answered(1) == {2: "Applied"}
+    async with world.acting():
+        await until(lambda: [each.verb for each in world.cluster.calls].count("delete") == 2)
+        await until(lambda: shown not in world.cluster.objects)
+    assert Counter(outcome.seq for outcome in world.outcomes) == {2: 1}
 
 
 async def test_a_position_in_topics_that_are_no_more_says_nothing(world: World) -> None:
