@@ -11,7 +11,7 @@ from fakes.faults import GuardedCell
 from one_cell import OneCell
 from sluice.applications import BY_HAND
 from sluice.decisions import Admit, Evict, Notice, ReportWorkload, Resync
-from sluice.events import SetAsideEvent
+from sluice.events import PoolEvent, PoolFacts, SetAsideEvent
 from sluice_scheduler.core.applications import evict
 from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.reports.explain import waiting, why
@@ -129,6 +129,17 @@ def test_nothing_of_a_queue_is_admitted() -> None:
     cell.configure(core_version=cell.state.config.core_version + 1)
     cell.tick()
     assert admitted(cell) == ["late"]
+
+
+def test_pods_go_to_the_pool_that_has_their_node_once_theirs_is_stuck() -> None:
+    cell = one_queue()
+    cell.tell(PoolEvent, "second", pool=PoolFacts(node_selector={"pool": "default"}))
+    cell.pod("x", "team", gated=False, phase="Running", node="node-default")
+    assert {each.pool for each in cell.state.pods} == {"default"}
+    for _ in range(2):
+        set_aside(cell, "resourcepool/sim/resourcepool-default")
+    cell.tick()
+    assert {each.pool for each in cell.state.pods} == {"second"}
 
 
 def test_what_raises_while_it_is_told_of_is_told_plainly(monkeypatch: pytest.MonkeyPatch) -> None:

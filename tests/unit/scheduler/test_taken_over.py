@@ -27,6 +27,7 @@ from sluice.events import (
     WorkloadEvent,
     WorkloadFacts,
 )
+from sluice.values import NamespaceSelector
 from sluice_scheduler.core import State
 from sluice_scheduler.core.fairness.claims import Dim
 from sluice_scheduler.simulator.cell import outcome
@@ -440,6 +441,21 @@ def test_a_promise_is_given_up_with_a_tick_whatever_else_tells_the_time() -> Non
     cell._now_ms += 120_000
     cell.pod("low", "a", cpu=10_000, gated=False, deleting=True)
     assert len(cell.state.promises) == 1
+
+
+@pytest.mark.parametrize("uids", ["az", "za"])
+def test_the_later_of_two_pools_and_of_two_queues_of_one_name_is_meant(uids: str) -> None:
+    cell = OneCell()
+    cell.tell(NodeEvent, "n", node=NodeFacts(allocatable={"cpu": 1000}, labels={"pool": "p"}))
+    namespaces = NamespaceSelector(names=("a",))
+    for uid, limit in zip(uids, ("0", "1"), strict=True):
+        labels = {"pool": "p", **({} if limit == "1" else {"old": "yes"})}
+        cell.tell(PoolEvent, "p", uid=uid, pool=PoolFacts(node_selector=labels))
+        cell.tell(QueueEvent, "a", uid=uid, queue=QueueFacts(limit={"cpu": limit}, namespaces=namespaces))
+    cell.namespace("a")
+    cell.pod("x", "a")
+    cell.tick()
+    assert [each.name for each in cell.decisions if isinstance(each, Admit)] == ["x"]
 
 
 def test_who_is_left_behind_is_deleted_though_another_application_starts_meanwhile() -> None:

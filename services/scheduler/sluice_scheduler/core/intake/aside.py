@@ -19,7 +19,7 @@ from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.members import application_key, part_of_application, queue_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Workload
-from sluice_scheduler.core.stored.entities import PASS, RECORD, STATUS, Aside, Queue, TrackedObject
+from sluice_scheduler.core.stored.entities import PASS, RECORD, STATUS, Aside, Pool, Queue, TrackedObject
 
 #: So many records that were passed over are remembered, to be shown.
 RECORDS_MAX: Final = 20
@@ -36,7 +36,7 @@ def set_aside(state: State, events: Sequence[SetAsideEvent]) -> None:
             state.asides.put(known)
         else:
             _put_aside(state, event)
-        if event.what.startswith(f"{Queue.kind}/"):
+        if event.what.startswith((f"{Queue.kind}/", f"{Pool.kind}/")):
             state.cell.rules_due = True
             state.cells.put(state.cell)
     _forget_old_records(state)

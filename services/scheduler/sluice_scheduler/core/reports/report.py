@@ -46,7 +46,7 @@ def report(state: State) -> None:
     asides = by_queue(state) if len(state.asides) else {}
     too_much = too_much_guaranteed(state)
     told = 0
-    queues = (q for q in state.queues if q.cluster == state.home and not is_silent(state, q.key))
+    queues = (queue for queue in state.own_queues if not is_silent(state, queue.key))
     for queue in sorted(queues, key=partial(_last_told, state)):
         node = state.tree.get(queue.name)
         if told == TOLD_MAX:

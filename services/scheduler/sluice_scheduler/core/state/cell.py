@@ -18,8 +18,10 @@ from sluice_scheduler.core.stored.entities import (
     Entity,
     Pool,
     Promise,
+    Queue,
     TrackedObject,
 )
+from sluice_scheduler.core.stored.names import latest_of_each
 from sluice_scheduler.core.stored.tables import Tables
 
 D = TypeVar("D", bound=Decision)
@@ -99,7 +101,12 @@ class CellTables(Tables):
             return []
         pools = (pool for pool in self.pools if pool.cluster == self.home)
         ours = (p for p in pools if answering_cell(p.facts.cell, self.config.all_cells) == self.config.cell)
-        return sorted(ours, key=lambda pool: pool.name)
+        return latest_of_each(ours)
+
+    @property
+    def own_queues(self) -> list[Queue]:
+        """The home cluster's Queues, by name, whichever cell they are of."""
+        return latest_of_each(queue for queue in self.queues if queue.cluster == self.home)
 
     def problem_of(self, pool: Pool) -> str:
         """Why a ResourcePool can't be used."""

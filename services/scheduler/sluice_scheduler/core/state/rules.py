@@ -25,6 +25,6 @@ def find_places(state: State) -> Places:
 
 def grow_tree(state: State) -> dict[str, QueueNode]:
     """A queue that is set aside can't be used, and says why."""
-    queues = [q for q in state.queues if q.cluster == state.home and not state.is_stuck(q.key)]
+    queues = [queue for queue in state.own_queues if not state.is_stuck(queue.key)]
     aside = {queue.name: set_aside_because(state, queue.key) for queue in queues if state.is_aside(queue.key)}
     return build_tree(queues, state.config.cell, state.config.all_cells, aside)

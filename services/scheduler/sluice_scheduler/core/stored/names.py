@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from sluice_scheduler.core.stored.entities import TrackedObject
 
 T = TypeVar("T", bound=TrackedObject)
 Name = TypeVar("Name")
 
-_age = attrgetter("resource_version", "uid")
+_AGE: Final = ("resource_version", "uid")
+
+
+def latest_of_each(objects: Iterable[T]) -> list[T]:
+    """Those that are meant by their names, in order of name."""
+    return list({each.name: each for each in sorted(objects, key=attrgetter("name", *_AGE))}.values())
 
 
 class Names(Generic[Name, T]):
@@ -34,7 +39,7 @@ class Names(Generic[Name, T]):
         meant = self._meant.setdefault(name, new)
         others = self._others.get(name, [])
         if all(each is not new for each in (meant, *others)):
-            self._others[name] = sorted([*others, meant, new], key=_age)
+            self._others[name] = sorted([*others, meant, new], key=attrgetter(*_AGE))
             self._meant[name] = self._others[name].pop()
 
     def remove(self, gone: T) -> None:
