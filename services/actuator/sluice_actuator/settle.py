@@ -14,8 +14,8 @@ Writes are bounded (then Failed), reads are not: nothing is called failed before
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterator
+from random import Random
 from typing import Final
 
 from sluice.texts import cut
@@ -38,10 +38,11 @@ async def settle(
     now_ms: Callable[[], int],
     pause: Callable[[float], Awaitable[None]],
     barred: Callable[[], bool],
+    random: Random,
 ) -> Outcome:
     """`barred` says whether the decision may make no further call."""
     settlement = _Settlement(effect, now_ms=now_ms, barred=barred)
-    for pause_s in _pauses():
+    for pause_s in _pauses(random):
         outcome = await settlement.advance()
         if outcome is not None:
             return outcome
@@ -115,7 +116,7 @@ def _is_refusal(answer: Answer) -> bool:
     return 400 <= answer.status < 500 and answer.status not in (409, 429)
 
 
-def _pauses() -> Iterator[float]:
+def _pauses(random: Random) -> Iterator[float]:
     """Twice as long each time, up to a bound, and never in step with others."""
     longest_s = FIRST_PAUSE_S
     while True:

@@ -13,6 +13,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from functools import partial
+from random import Random
 from typing import Final, Protocol
 
 from sluice.codec import UnreadableRecordError
@@ -96,6 +97,7 @@ class Actuator:
         log: Log,
         clock: Clock,
         topics: str = "",
+        random: Random | None = None,
     ) -> None:
         """`topics`: the id of both topics together."""
         self._tasks = tasks
@@ -106,6 +108,7 @@ class Actuator:
         self._records = log
         self._clock = clock
         self._topics = topics
+        self._random = random or Random()
         self._effects = Effects(cluster)
         self._lanes = Lanes[Job](
             tasks,
@@ -254,6 +257,7 @@ class Actuator:
             now_ms=self._clock.now_ms,
             pause=lambda seconds: self._lanes.pause(self._clock.sleep(seconds)),
             barred=lambda: job.is_barred,
+            random=self._random,
         )
         self._settled(job, outcome)
 

@@ -1,11 +1,11 @@
-"""What a run draws from its seed besides its actions: chance, how small everything is, and a core that may raise."""
+"""What a run draws from its seed besides its actions: how small everything is, and a core that may raise."""
 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from random import Random
 from types import ModuleType
 from typing import Any, Final
 from unittest.mock import patch
@@ -33,15 +33,12 @@ SMALL: Final = 0.25
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    rng = random.Random(f"{seed}/conditions")
-    before = random.getstate()
+    rng = Random(f"{seed}/conditions")
     with ExitStack() as changed:
         for module, name, small in BOUNDS:
             if rng.random() < SMALL:
                 changed.enter_context(patch.object(module, name, small))
         changed.enter_context(patch.object(quarantine, "step", _step))
-        changed.callback(random.setstate, before)
-        random.seed(f"{seed}/chance")  # what the product draws itself
         yield
 
 

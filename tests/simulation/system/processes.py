@@ -165,10 +165,10 @@ async def _watch(servers: Servers, clock: HostClock, rng: Random) -> None:
 
 
 async def act(servers: Servers, clock: HostClock, rng: Random) -> None:
-    await begin_anew(partial(_act, servers, clock), lambda _: None)
+    await begin_anew(partial(_act, servers, clock, rng), lambda _: None)
 
 
-async def _act(servers: Servers, clock: HostClock) -> None:
+async def _act(servers: Servers, clock: HostClock, rng: Random) -> None:
     settings, broker = servers.settings, servers.broker
     topics = await servers.topics()
     async with AsyncExitStack() as closing:
@@ -187,6 +187,7 @@ async def _act(servers: Servers, clock: HostClock) -> None:
                 log=SimulatedWriter(broker),
                 clock=clock,
                 topics=topics,
+                random=rng,
             )
             await actuator.run()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -109,6 +110,7 @@ async def carry_out(cluster: FakeCluster, *decisions: ObjectDecision) -> list[Ou
             now_ms=clock.now_ms,
             pause=clock.sleep,
             barred=lambda: False,
+            random=Random(1),
         )
         for each in decisions
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -54,6 +55,7 @@ class Run:
             now_ms=self.clock.now_ms,
             pause=self.clock.sleep,
             barred=lambda: self.barred,
+            random=Random(1),
         )
 
 
