@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.deserved import Tenant, Want, deserved
 from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Kind, KindOf
 from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.policies.drf import Drf
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS
 
 SUPPLIES = ("east", "west")
 RESOURCES = ("cpu", "gpu")
+POOLS = ("a", "b")
+CLUSTER = "c"
 STEPS = 200
 CALM = settings(suppress_health_check=[HealthCheck.too_slow])
 
@@ -25,7 +29,8 @@ def wants(draw: Any, choosy: bool) -> Want:
         st.sampled_from([("east",), ("west",)] if choosy else [("east",), ("west",), ("east", "west")])
     )
     resources = draw(st.sampled_from([("cpu",), ("gpu",), ("cpu", "gpu")]))
-    return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources})
+    pools = draw(st.sampled_from([(), ("a",), ("b",)])) if len(supplies) == 1 else ()
+    return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources}, pools)
 
 
 @st.composite
@@ -36,7 +41,9 @@ def tenants(draw: Any, name: str = "q", depth: int = 0, choosy: bool = False) ->
     if depth < 2 and below:
         tenant.children = [draw(tenants(f"{name}.{n}", depth + 1, choosy)) for n in range(below)]
     else:
-        tenant.wants = draw(st.lists(wants(choosy), max_size=3, unique_by=lambda want: want.like))
+        tenant.wants = draw(
+            st.lists(wants(choosy), max_size=3, unique_by=lambda want: (want.like, want.pools))
+        )
     if depth and draw(st.integers(0, 3)) == 0:
         tenant.floor = {("east", draw(st.sampled_from(RESOURCES))): draw(st.integers(1, 12))}
     if depth and draw(st.integers(0, 3)) == 0:
@@ -44,27 +51,56 @@ def tenants(draw: Any, name: str = "q", depth: int = 0, choosy: bool = False) ->
     return tenant
 
 
+#: By supply, pool and resource.
 capacities = st.fixed_dictionaries(
-    {(supply, resource): st.integers(0, 30) for supply in SUPPLIES for resource in RESOURCES}
+    {
+        (supply, pool, resource): st.integers(0, 15)
+        for supply in SUPPLIES
+        for pool in POOLS
+        for resource in RESOURCES
+    }
 )
+Capacity: TypeAlias = dict[tuple[str, str, str], int]
+
+
+def whole(capacity: Capacity) -> dict[Kind, float]:
+    sums: dict[Kind, float] = {}
+    for (supply, _, resource), amount in capacity.items():
+        sums[(supply, resource)] = sums.get((supply, resource), 0) + amount
+    return sums
+
+
+def by_pool(capacity: Capacity) -> dict[tuple[str, str], dict[str, float]]:
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for (supply, pool, resource), amount in capacity.items():
+        found.setdefault((supply, pool), {})[resource] = amount
+    return found
 
 
 def branches(tenant: Tenant, parent: Branch | None, found: dict[str, Branch]) -> Branch:
     branch = Branch(None, parent, is_leaf=not tenant.children, policy=Drf())
-    branch.weight, branch.floor, branch.limit = tenant.weight, dict(tenant.floor), dict(tenant.limit)
+    branch.weight = tenant.weight
+    branch.floor = {kind: int(amount) for kind, amount in tenant.floor.items()}
+    branch.limit = {kind: int(amount) for kind, amount in tenant.limit.items()}
     for want in tenant.wants:
-        group = (want.supplies, tuple(sorted(want.amounts)))
-        branch.wants[group] = [want.amounts[resource] for resource in group[1]]
+        ways = tuple(
+            (s, tuple((CLUSTER, f"{s}-{pool}") for pool in want.pools or POOLS)) for s in want.supplies
+        )
+        group = (ways, tuple(sorted(want.amounts)))
+        branch.wants[group] = [int(want.amounts[resource]) for resource in group[1]]
     branch.children = [branches(child, branch, found) for child in tenant.children]
     found[tenant.name] = branch
     return branch
 
 
-def worked_out(tenant: Tenant, capacity: dict[Any, int]) -> dict[str, dict[Any, float]]:
+def worked_out(tenant: Tenant, capacity: Capacity) -> dict[str, dict[Kind, float]]:
     found: dict[str, Branch] = {}
     root = branches(tenant, None, found)
     names = {branch: name for name, branch in found.items()}
-    changed = Deserving(root, capacity).update({})
+    kind_of = KindOf()
+    kind_of.set_supplies({f"{supply}-{pool}": supply for supply, pool, _ in capacity})
+    dims = {(CLUSTER, f"{supply}-{pool}", r): amount for (supply, pool, r), amount in capacity.items()}
+    changed = Deserving(root, dims, kind_of).update({})
     return {
         names[branch]: {kind: parts / (1 << FRACTION_BITS) for kind, parts in amounts.items()}
         for branch, amounts in changed.items()
@@ -73,17 +109,21 @@ def worked_out(tenant: Tenant, capacity: dict[Any, int]) -> dict[str, dict[Any, 
 
 @CALM
 @given(tenants(choosy=True), capacities)
-def test_it_is_what_small_steps_come_to(tenant: Tenant, capacity: dict[Any, int]) -> None:
+def test_it_is_what_small_steps_come_to(tenant: Tenant, capacity: Capacity) -> None:
     fast = worked_out(tenant, capacity)
-    slow = [deserved(tenant, capacity, steps=STEPS)]
-    if not is_near(fast, slow[0], capacity):
+    slow = [in_steps(tenant, capacity)]
+    if not is_near(fast, slow[0], whole(capacity)):
         # Two that come to the end of something at once: whoever is a small step behind waits for long, or does not.
-        slow += [deserved(tenant, capacity, steps=steps) for steps in (STEPS - 1, STEPS + 10, STEPS + 56)]
-        assert any(is_near(fast, each, capacity) for each in slow), (fast, slow)
+        slow += [in_steps(tenant, capacity, steps) for steps in (STEPS - 1, STEPS + 10, STEPS + 56)]
+        assert any(is_near(fast, each, whole(capacity)) for each in slow), (fast, slow)
+
+
+def in_steps(tenant: Tenant, capacity: Capacity, steps: int = STEPS) -> dict[str, dict[Kind, float]]:
+    return deserved(deepcopy(tenant), whole(capacity), steps=steps, pools=by_pool(capacity))
 
 
 def is_near(
-    fast: dict[str, dict[Any, float]], slow: dict[str, dict[Any, float]], capacity: dict[Any, int]
+    fast: dict[str, dict[Kind, float]], slow: dict[str, dict[Kind, float]], capacity: dict[Kind, float]
 ) -> bool:
     """Where wants may move on to another supply, a small step more decides who of equals is there first."""
     return all(
@@ -96,16 +136,21 @@ def is_near(
 def test_one_who_is_a_small_step_behind_in_the_slow_one_alone() -> None:
     """What is used up is used up for both at once, which steps of two hundredths come to for one of them only."""
     two_supplies = Tenant("a", wants=[Want(("east",), {"gpu": 10}), Want(("west",), {"gpu": 5})])
-    wants_of_three = [{"cpu": 1}, {"gpu": 14}, {"cpu": 1, "gpu": 1}]
+    wants_of_three: list[dict[str, float]] = [{"cpu": 1}, {"gpu": 14}, {"cpu": 1, "gpu": 1}]
     three_kinds = Tenant("b", wants=[Want(("east",), amounts) for amounts in wants_of_three])
-    capacity = {("east", "cpu"): 1, ("east", "gpu"): 20, ("west", "cpu"): 0, ("west", "gpu"): 3}
+    capacity = {
+        ("east", "a", "cpu"): 1,
+        ("east", "a", "gpu"): 20,
+        ("west", "a", "cpu"): 0,
+        ("west", "a", "gpu"): 3,
+    }
     found = worked_out(Tenant("", children=[two_supplies, three_kinds]), capacity)
     assert found["a"][("east", "gpu")] == pytest.approx(found["b"][("east", "gpu")]) == pytest.approx(10)
 
 
 @CALM
 @given(tenants(), capacities)
-def test_children_get_no_more_than_was_given(tenant: Tenant, capacity: dict[Any, int]) -> None:
+def test_children_get_no_more_than_was_given(tenant: Tenant, capacity: Capacity) -> None:
     found = worked_out(tenant, capacity)
 
     def check(each: Tenant, given_: dict[Any, float]) -> None:
@@ -116,7 +161,7 @@ def test_children_get_no_more_than_was_given(tenant: Tenant, capacity: dict[Any,
         for child in each.children:
             check(child, found.get(child.name, {}))
 
-    check(tenant, {kind: float(amount) for kind, amount in capacity.items()})
+    check(tenant, whole(capacity))
 
 
 def test_what_a_guarantee_brings_along_is_nobody_elses_guarantee() -> None:
@@ -124,7 +169,37 @@ def test_what_a_guarantee_brings_along_is_nobody_elses_guarantee() -> None:
     cpu, gpu = ("east", "cpu"), ("east", "gpu")
     batch = Tenant("batch", floor={cpu: 60}, wants=[Want(("east",), {"cpu": 100})])
     training = Tenant("training", floor={gpu: 1}, wants=[Want(("east",), {"cpu": 125, "gpu": 2})])
-    root, capacity = Tenant("", children=[batch, training]), {cpu: 100, gpu: 2}
-    for found in (worked_out(root, capacity), deserved(root, capacity, steps=STEPS)):
+    root, capacity = (
+        Tenant("", children=[batch, training]),
+        {("east", "a", "cpu"): 100, ("east", "a", "gpu"): 2},
+    )
+    for found in (worked_out(root, capacity), in_steps(root, capacity)):
         assert found["batch"][cpu] == pytest.approx(60)
         assert found["training"][cpu] == pytest.approx(40)
+
+
+def test_a_pool_is_shared_by_those_who_are_bound_to_it() -> None:
+    """By weight, though together they deserve less than the supply has; who is not bound to it has the rest."""
+    capacity = {("east", "a", "cpu"): 30, ("east", "b", "cpu"): 70}
+    two = Tenant("two", weight=2, wants=[Want(("east",), {"cpu": 40}, ("a",))])
+    one = Tenant("one", wants=[Want(("east",), {"cpu": 40}, ("a",))])
+    free = Tenant("free", wants=[Want(("east",), {"cpu": 200})])
+    root = Tenant("", children=[two, one, free])
+    for found in (worked_out(root, capacity), in_steps(root, capacity)):
+        shares = [found[name][("east", "cpu")] for name in ("two", "one", "free")]
+        assert shares == pytest.approx([20, 10, 70], abs=1)
+
+
+def test_who_is_bound_to_no_pool_alone_shares_all_of_them() -> None:
+    """What cannot be told from where it stands changes nothing: as many pools, the same shares."""
+    capacity = {("east", "a", "cpu"): 40, ("east", "b", "cpu"): 60}
+    wants = [
+        Want(("east",), {"cpu": 30}, ("a",)),
+        Want(("east",), {"cpu": 50}, ("b",)),
+    ]  # as pods that run there
+    holds, waits = Tenant("holds", wants=wants), Tenant("waits", wants=[Want(("east",), {"cpu": 80})])
+    for found in (
+        worked_out(Tenant("", children=[holds, waits]), capacity),
+        in_steps(Tenant("", children=[holds, waits]), capacity),
+    ):
+        assert [found[name][("east", "cpu")] for name in ("holds", "waits")] == pytest.approx([50, 50], abs=1)

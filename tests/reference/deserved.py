@@ -1,32 +1,39 @@
 """What branches deserve, slow and obvious: everybody's share rises in small steps, who has least goes next.
 
-It knows weights, guarantees, limits, several resources and several supplies. A leaf's wants come up in equal
-parts; an inner branch's as its children want them, by weight.
+It knows weights, guarantees, limits, several resources, several supplies, and wants that are bound to some pools of a
+supply. A leaf's wants come up in equal parts; an inner branch's as its children want them, by weight.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 Kind = tuple[str, str]
 Amounts = dict[Kind, float]
+Pool = tuple[str, str]  # its supply, its name
 
 _NOTHING = 1e-7
+NO_POOLS: Mapping[Pool, Mapping[str, float]] = {}
 
 
 @dataclass(eq=False)
 class Want:
-    """So much of each resource, in the first of these supplies that has it."""
+    """So much of each resource, in the first of these supplies that has it; of one supply it may be bound to pools."""
 
     supplies: tuple[str, ...]
     amounts: dict[str, float]
+    pools: tuple[str, ...] = ()
+    crowded: tuple[Kind, ...] = ()  # sections that these are in, and of which resource they have too little
 
     @property
     def like(self) -> tuple[object, ...]:
-        return (self.supplies, tuple(sorted(self.amounts)))
+        return (self.supplies, self.crowded, tuple(sorted(self.amounts)))
 
     def kinds(self) -> Amounts:
-        return {(self.supplies[0], resource): amount for resource, amount in self.amounts.items()}
+        kinds = {(self.supplies[0], resource): amount for resource, amount in self.amounts.items()}
+        kinds.update((kind, self.amounts[kind[1]]) for kind in self.crowded if kind[1] in self.amounts)
+        return kinds
 
 
 @dataclass(eq=False)
@@ -54,12 +61,35 @@ class _Stream:
         return self.want.kinds()
 
 
-def deserved(root: Tenant, capacity: Amounts, *, steps: int) -> dict[str, Amounts]:
-    """By tenant; each step is one part in `steps` of a share."""
+def deserved(
+    root: Tenant, capacity: Amounts, *, steps: int, pools: Mapping[Pool, Mapping[str, float]] = NO_POOLS
+) -> dict[str, Amounts]:
+    """By tenant; each step is one part in `steps` of a share. `pools`: what each has."""
     whole = {kind: amount for kind, amount in capacity.items() if amount > 0}
+    given, measures = dict(whole), dict(whole)
+    wants = [want for leaf in _leaves(root) for want in leaf.wants if want.pools]
+    for section in sorted({(want.supplies, want.pools) for want in wants}):
+        (supply,), names = section
+        bound = [want for want in wants if want.supplies == (supply,) and set(want.pools) <= set(names)]
+        for resource in sorted({resource for want in bound for resource in want.amounts}):
+            there = sum(pools[(supply, name)].get(resource, 0.0) for name in names)
+            asked = sum(want.amounts.get(resource, 0.0) for want in bound)
+            if 0 < there < min(asked, whole.get((supply, resource), 0)):
+                kind = (str(section), resource)
+                measures[kind], given[kind] = whole[(supply, resource)], there
+                for want in bound:
+                    want.crowded = (*want.crowded, kind)
     found: dict[str, Amounts] = {}
-    _divide(root, dict(whole), whole, steps, found)
-    return found
+    _divide(root, given, measures, steps, found)
+    return {
+        name: {kind: amounts[kind] for kind in amounts if kind in whole} for name, amounts in found.items()
+    }
+
+
+def _leaves(tenant: Tenant) -> Iterator[Tenant]:
+    yield tenant
+    for child in tenant.children:
+        yield from _leaves(child)
 
 
 def _divide(tenant: Tenant, given: Amounts, whole: Amounts, steps: int, found: dict[str, Amounts]) -> None:
@@ -181,7 +211,7 @@ def _asked(tenant: Tenant, whole: Amounts) -> _Asked:
     for want in tenant.wants:
         supplies = tuple(s for s in want.supplies if all((s, resource) in whole for resource in want.amounts))
         if supplies:
-            _gather(wants, Want(supplies, want.amounts))
+            _gather(wants, replace(want, supplies=supplies))
     totals = _summed(wants.values())
     for like, want in wants.items():
         parts = [
@@ -190,8 +220,8 @@ def _asked(tenant: Tenant, whole: Amounts) -> _Asked:
             if kind in tenant.limit and totals[kind] > tenant.limit[kind]
         ]
         cut = min(parts, default=1.0)
-        wants[like] = Want(
-            want.supplies, {resource: amount * cut for resource, amount in want.amounts.items()}
+        wants[like] = replace(
+            want, amounts={resource: amount * cut for resource, amount in want.amounts.items()}
         )
     wants = {like: want for like, want in wants.items() if _dominant(want, whole) > 0}
     if not tenant.children:
@@ -214,7 +244,7 @@ def _asked(tenant: Tenant, whole: Amounts) -> _Asked:
 def _gather(wants: dict[tuple[object, ...], Want], want: Want) -> None:
     known = wants.get(want.like)
     if known is None:
-        wants[want.like] = Want(want.supplies, dict(want.amounts))
+        wants[want.like] = replace(want, amounts=dict(want.amounts))
     else:
         for resource, amount in want.amounts.items():
             known.amounts[resource] += amount

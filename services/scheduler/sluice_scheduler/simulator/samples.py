@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Kind
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.shares import SHARE_ONE, dominant_share
@@ -175,17 +174,7 @@ class Meter:
         if known is None or known[0] is not leaf.deserved or known[1] is not forest.whole:
             share = leaf.deserved_share(forest.whole) / SHARE_ONE
             known = self._deserved[queue] = (leaf.deserved, forest.whole, share)
-        return known[2], dominant_share(_wanted(leaf), forest.whole, leaf.weight) / SHARE_ONE
-
-
-def _wanted(leaf: Branch) -> dict[Kind, int]:
-    """What it holds and waits for; what may go to several supplies counts where it goes first."""
-    wanted: dict[Kind, int] = {}
-    for (supplies, resources), amounts in leaf.wants.items():
-        for resource, amount in zip(resources, amounts, strict=True):
-            kind = (supplies[0] if supplies else "", resource)
-            wanted[kind] = wanted.get(kind, 0) + amount
-    return wanted
+        return known[2], dominant_share(leaf.demand(), forest.whole, leaf.weight) / SHARE_ONE
 
 
 def _samples(

@@ -158,6 +158,17 @@ class Branch:
                 return False
         return True
 
+    def demand(self) -> dict[Kind, int]:
+        """What it and those below it hold and wait for; what may go to several supplies stands in the one that it
+        prefers."""
+        sums: dict[Kind, int] = {}
+        for child in self.children:
+            add(sums, child.demand().items())
+        for (ways, resources), amounts in self.wants.items():
+            supply = ways[0][0] if ways else ""
+            add(sums, (((supply, each), amount) for each, amount in zip(resources, amounts, strict=True)))
+        return sums
+
     def deserved_share(self, capacity: Mapping[Kind, int]) -> int:
         """The dominant share of what the branch deserves."""
         return dominant_share(self.deserved, capacity, self.weight) >> FRACTION_BITS

@@ -28,11 +28,15 @@ Cost: TypeAlias = tuple[tuple[Dim, int], ...]
 KindCost: TypeAlias = tuple[tuple[Kind, int], ...]
 #: Priority first, then age, then names, so that no two claims are equal.
 Place: TypeAlias = tuple[int | str, ...]
-#: Demand that stops together: where it may go (supplies, the preferred one first), and what it asks for.
-Group: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-
-#: The same, and whether its parts go to pools of their own.
-Demand: TypeAlias = tuple[Group, bool]
+#: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
+PoolKey: TypeAlias = tuple[str, str]
+#: Where demand may go within a supply: to which of its pools, in order of name. None: they are not told apart.
+Way: TypeAlias = tuple[str, tuple[PoolKey, ...]]
+#: Demand that stops together: where it may go (the preferred supply first), and what it asks for.
+Group: TypeAlias = tuple[tuple[Way, ...], tuple[str, ...]]
+#: What a claim asks for, as far as its queue may be owed it: the supplies, the resources, and whether its parts go to
+#: pools of their own.
+Demand: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bool]
 
 
 class Part(NamedTuple):
@@ -66,7 +70,7 @@ class Spot:
             add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
         self.cost: Cost = tuple(sums.items())
         self.kinds: KindCost = kind_of.cost(self.cost)
-        self.held = group_of(self.kinds)  # as part of its queue's demand once it is held
+        self.held = group_of(self.cost, kind_of)  # as part of its queue's demand once it is held
         self.needs: list[tuple[Room, int]] = []  # under the root
         #: Known not to fit under the root; it watches one room that is too small.
         self.asleep = False
@@ -74,16 +78,18 @@ class Spot:
         self.serial = 0
 
 
-def group_of(kinds: KindCost) -> tuple[Group, tuple[int, ...]]:
-    """The demand that a held cost counts as. If it spans several supplies, the first by name stands for all."""
-    if not kinds:
+def group_of(cost: Cost, kind_of: KindOf) -> tuple[Group, tuple[int, ...]]:
+    """The demand that a held cost counts as, where it stands. If it spans several supplies, the first by name stands
+    for all, as a whole."""
+    if not cost:
         return ((), ()), ()
-    ordered = sorted(kinds)
     sums: dict[str, int] = {}
-    for (_, resource), amount in ordered:
-        sums[resource] = sums.get(resource, 0) + amount
+    add(sums, ((resource, amount) for (_, _, resource), amount in cost))
     resources = tuple(sorted(sums))
-    return ((ordered[0][0][0],), resources), tuple([sums[resource] for resource in resources])
+    pools = sorted({dim[:2] for dim, _ in cost})
+    supplies = sorted({kind_of.supply(pool) for pool in pools})
+    way: Way = (supplies[0], tuple(pools) if len(supplies) == 1 else ())
+    return ((way,), resources), tuple([sums[resource] for resource in resources])
 
 
 class KindOf:
@@ -99,8 +105,11 @@ class KindOf:
     def __call__(self, dim: Dim) -> Kind:
         kind = self._known.get(dim)
         if kind is None:
-            kind = self._known[dim] = (self._supply.get(dim[1], ""), dim[2])
+            kind = self._known[dim] = (self.supply(dim[:2]), dim[2])
         return kind
+
+    def supply(self, pool: PoolKey) -> str:
+        return self._supply.get(pool[1], "")
 
     def cost(self, cost: Cost) -> KindCost:
         pool = cost[0][0][1] if cost else ""
@@ -119,7 +128,18 @@ class KindOf:
 class Shape:
     """What decides, queue and limits apart, whether a claim fits."""
 
-    __slots__ = ("amounts", "group", "lines", "number", "parts", "pods", "scattered", "sleepers", "spots")
+    __slots__ = (
+        "amounts",
+        "demand",
+        "group",
+        "lines",
+        "number",
+        "parts",
+        "pods",
+        "scattered",
+        "sleepers",
+        "spots",
+    )
 
     def __init__(self, parts: tuple[Part, ...], number: int) -> None:
         self.parts = parts
@@ -132,15 +152,18 @@ class Shape:
         self.lines: dict[Branch, int] = {}  # the leaves where claims of it wait, and how many
         self.group: Group = ((), ())  # as part of its queues' demand
         self.amounts: tuple[int, ...] = ()
+        self.demand: Demand = ((), (), False)
+
+    def asks(self, group: Group, amounts: tuple[int, ...]) -> None:
+        """It may go there, and asks for so much."""
+        ways, resources = self.group = group
+        self.amounts = amounts
+        self.demand = tuple([supply for supply, _ in ways]), resources, bool(self.scattered)
 
     @property
     def placeable(self) -> bool:
         """Whether any pool has nodes for it."""
         return bool(self.spots or self.scattered)
-
-    @property
-    def demand(self) -> Demand:
-        return self.group, bool(self.scattered)
 
 
 class Claim:

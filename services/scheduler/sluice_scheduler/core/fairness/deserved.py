@@ -2,8 +2,9 @@
 
 Simple semantics, for the siblings under one branch and what that branch was given: all start at what is
 guaranteed to them. Then their weighted dominant shares rise together, who has least first, each along what it
-asks for, until it has all of that. When a resource is used up, only what needs it stops. The root was given
-the capacity; every inner branch divides what it was given in the same way.
+asks for, until it has all of that. When a resource is used up, only what needs it stops; when certain pools are, only
+what is bound to these (`sections.py`). The root was given the capacity; every inner branch divides what it was
+given in the same way.
 
 What is done instead: siblings do not rise in small steps. Each sibling's way is a few straight *stretches*
 between levels, and a sweep over the levels adds their speeds up. A level of the tree is filled anew only if
@@ -13,12 +14,19 @@ same operations in the same order give the same bits on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Group, Kind
+from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf
 from sluice_scheduler.core.fairness.filling import Amounts, Flow, Sibling, add_times, fill
+from sluice_scheduler.core.fairness.sections import Sections
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS
+
+#: Demand that stops together: in each supply that it may use (the preferred one first) the crowded sections that it is
+#: bound to, and what it asks for.
+_Flowing: TypeAlias = tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...]]
 
 
 class Asked:
@@ -27,21 +35,27 @@ class Asked:
     __slots__ = ("floors", "paces", "totals")
 
     def __init__(self) -> None:
-        self.totals: dict[Group, list[float]] = {}
-        self.paces: dict[Group, float] = {}  # by dominant share, of a branch that rises by its weight
-        self.floors: dict[Group, float] = {}  # guaranteed, as a part of the total
+        self.totals: dict[_Flowing, list[float]] = {}
+        self.paces: dict[_Flowing, float] = {}  # by dominant share, of a branch that rises by its weight
+        self.floors: dict[_Flowing, float] = {}  # guaranteed, as a part of the total
 
 
 class Deserving:
     """Keeps what every branch deserves up to date. `asks_anew` tells of a branch whose wants have changed."""
 
-    def __init__(self, root: Branch, capacity: Mapping[Kind, int]) -> None:
+    def __init__(self, root: Branch, capacity: Mapping[Dim, int], kind_of: KindOf) -> None:
         self._root = root
-        self._capacity = {kind: amount for kind, amount in capacity.items() if amount > 0}
+        self._kind_of = kind_of
+        whole: dict[Kind, int] = {}
+        add(whole, ((kind_of(dim), amount) for dim, amount in capacity.items()))
+        self._capacity = {kind: amount for kind, amount in whole.items() if amount > 0}
+        self._sections = Sections(capacity, kind_of)
+        #: Capacity by which shares are measured, those of crowded sections too.
+        self._measures = self._capacity
         self._asked: dict[Branch, Asked] = {}
         self._stale: dict[Branch, None] = {}  # branches whose children ask for something else than before
         self._given: dict[Branch, Amounts] = {}
-        self._orphaned: dict[Kind, int] = {}
+        self._orphaned: dict[Dim, int] = {}
         self._all_stale = True
 
     def asks_anew(self, leaf: Branch) -> None:
@@ -50,15 +64,17 @@ class Deserving:
                 return
             self._stale[branch] = None
 
-    def update(self, orphaned: Mapping[Kind, int]) -> dict[Branch, dict[Kind, int]]:
+    def update(self, orphaned: Mapping[Dim, int]) -> dict[Branch, dict[Kind, int]]:
         """What branches deserve now, as far as that has changed. `orphaned`: held by nobody's queue."""
         if not self._stale and not self._all_stale and orphaned == self._orphaned:
             return {}
         self._orphaned = dict(orphaned)
+        self._find_sections()
         self._ask(self._root)
-        given = {
-            kind: float(max(0, amount - orphaned.get(kind, 0))) for kind, amount in self._capacity.items()
-        }
+        lost: dict[Kind, int] = {}
+        add(lost, ((self._kind_of(dim), amount) for dim, amount in orphaned.items()))
+        given = {kind: float(max(0, amount - lost.get(kind, 0))) for kind, amount in self._capacity.items()}
+        given.update(self._sections.given())
         changed: dict[Branch, dict[Kind, int]] = {}
         self._divide(self._root, given, changed)
         self._stale.clear()
@@ -67,7 +83,17 @@ class Deserving:
 
     def given_to(self, branch: Branch) -> Amounts:
         """By kind, as it was last worked out."""
-        return self._given.get(branch, {})
+        return {
+            kind: amount for kind, amount in self._given.get(branch, {}).items() if kind in self._capacity
+        }
+
+    def _find_sections(self) -> None:
+        for branch in _leaves(self._root) if self._all_stale else self._stale:
+            if branch.is_leaf:
+                self._sections.count(branch)
+        if self._sections.find(self._orphaned):
+            self._measures = self._capacity | self._sections.measured()
+            self._all_stale = True
 
     # ---- bottom up
 
@@ -77,10 +103,12 @@ class Deserving:
             return known
         asked = self._asked[branch] = Asked()
         if branch.is_leaf:
-            for group, wanted in sorted(branch.wants.items()):  # the order of sums is part of them
-                supplies = tuple(s for s in group[0] if self._offers(s, group[1], wanted))
-                if supplies and any(wanted):
-                    _gather(asked.totals, (supplies, group[1]), wanted)
+            for (ways, resources), wanted in branch.wants.items():
+                open_ways = [way for way in ways if self._offers(way[0], resources, wanted)]
+                if open_ways and any(wanted):
+                    bound = tuple([(way[0], self._sections.around(way)) for way in open_ways])
+                    _gather(asked.totals, (bound, resources), wanted)
+            asked.totals = dict(sorted(asked.totals.items()))  # the order of sums is part of them
         else:
             for child in branch.children:
                 part = self._ask(child)
@@ -125,8 +153,8 @@ class Deserving:
         for group, amounts in asked.totals.items():
             dominant = self._dominant(group, amounts)
             if dominant > 0:
-                add_times(speeds, _along(group, 0, amounts), asked.paces[group] / dominant)
-        top = max((speed / self._capacity[kind] for kind, speed in speeds.items()), default=0.0)
+                add_times(speeds, self._along(group, 0, amounts), asked.paces[group] / dominant)
+        top = max((speed / self._measures[kind] for kind, speed in speeds.items()), default=0.0)
         if top > 0:
             asked.paces = {group: pace / top for group, pace in asked.paces.items()}
 
@@ -149,11 +177,11 @@ class Deserving:
     def _by_kind(self, asked: Asked) -> Amounts:
         totals: Amounts = {}
         for group, amounts in asked.totals.items():
-            add_times(totals, _along(group, 0, amounts))
+            add_times(totals, self._along(group, 0, amounts))
         return totals
 
-    def _dominant(self, group: Group, amounts: Iterable[float]) -> float:
-        found, supply, capacity = 0.0, group[0][0], self._capacity
+    def _dominant(self, group: _Flowing, amounts: Iterable[float]) -> float:
+        found, supply, capacity = 0.0, group[0][0][0], self._capacity
         for resource, amount in zip(group[1], amounts, strict=True):
             if amount > 0:
                 found = max(found, amount / capacity[(supply, resource)])
@@ -168,12 +196,12 @@ class Deserving:
             return
         siblings = [self._sibling(child) for child in branch.children]
         _fit_floors([(s, child.floor) for child, s in zip(branch.children, siblings, strict=True)], given)
-        fill(siblings, given, self._capacity)
+        fill(siblings, given, self._measures)
         for child, sibling in zip(branch.children, siblings, strict=True):
             deserved = {
                 kind: parts
                 for kind, amount in sorted(sibling.use.items())
-                if (parts := round(amount * (1 << FRACTION_BITS)))
+                if kind in self._capacity and (parts := round(amount * (1 << FRACTION_BITS)))
             }
             if deserved != child.deserved:
                 changed[child] = deserved
@@ -185,9 +213,28 @@ class Deserving:
         for group, totals in asked.totals.items():
             dominant = self._dominant(group, totals)
             if dominant > 0:
-                ways = [_along(group, at, totals) for at in reversed(range(len(group[0])))]
+                ways = [self._along(group, at, totals) for at in reversed(range(len(group[0])))]
                 flows.append(Flow(ways, asked.paces[group] / dominant, asked.floors[group]))
         return Sibling(child.weight, flows)
+
+    def _along(self, group: _Flowing, way: int, amounts: Iterable[float]) -> Amounts:
+        """What a group asks for, by kind, in one of its supplies and in the crowded sections of it."""
+        ways, resources = group
+        supply, sections = ways[way]
+        asked = {resource: amount for resource, amount in zip(resources, amounts, strict=True) if amount > 0}
+        along = {(supply, resource): amount for resource, amount in asked.items()}
+        for section in sections:
+            for resource, amount in asked.items():
+                if (section, resource) in self._measures:
+                    along[(section, resource)] = amount
+        return along
+
+
+def _leaves(branch: Branch) -> Iterator[Branch]:
+    if branch.is_leaf:
+        yield branch
+    for child in branch.children:
+        yield from _leaves(child)
 
 
 def _fit_floors(floors: list[tuple[Sibling, Mapping[Kind, int]]], given: Amounts) -> None:
@@ -214,7 +261,7 @@ def _fit_floors(floors: list[tuple[Sibling, Mapping[Kind, int]]], given: Amounts
             add_times(sibling.use, flow.total, flow.done)
 
 
-def _gather(totals: dict[Group, list[float]], group: Group, amounts: Iterable[float]) -> None:
+def _gather(totals: dict[_Flowing, list[float]], group: _Flowing, amounts: Iterable[float]) -> None:
     known = totals.get(group)
     if known is None:
         totals[group] = [float(amount) for amount in amounts]
@@ -222,17 +269,10 @@ def _gather(totals: dict[Group, list[float]], group: Group, amounts: Iterable[fl
         totals[group] = [before + amount for before, amount in zip(known, amounts, strict=True)]
 
 
-def _kinds(group: Group) -> list[Kind]:
+def _kinds(group: _Flowing) -> list[Kind]:
     """In the supply that it prefers."""
-    return [(group[0][0], resource) for resource in group[1]]
-
-
-def _along(group: Group, way: int, amounts: Iterable[float]) -> Amounts:
-    """What a group asks for, by kind, in one of its supplies."""
-    supply = group[0][way]
-    return {
-        (supply, resource): amount for resource, amount in zip(group[1], amounts, strict=True) if amount > 0
-    }
+    ways, resources = group
+    return [(ways[0][0], resource) for resource in resources]
 
 
 # ---- as it is stored

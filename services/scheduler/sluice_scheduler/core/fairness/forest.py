@@ -284,11 +284,21 @@ class Forest(Fits):
     def update_deserved(self) -> dict[Branch, dict[Kind, int]]:
         """Work out anew what every branch deserves; the branches of which that has changed."""
         self.settle()
-        orphaned = {
-            kind: amount - sum(child.held.get(kind, 0) for child in self.root.children)
+        return self.deserving.update(self._orphaned())
+
+    def _orphaned(self) -> dict[Dim, int]:
+        """What nobody's queue holds."""
+        children = self.root.children
+        kinds = {
+            kind
             for kind, amount in self.root.held.items()
+            if amount != sum(child.held.get(kind, 0) for child in children)
         }
-        return self.deserving.update(orphaned)
+        return {
+            dim: amount - sum(child.usage.get(dim, 0) for child in children)
+            for dim, amount in self.root.usage.items()
+            if self.kind_of(dim) in kinds
+        }
 
     def set_deserved(self, deserved: Mapping[Branch, dict[Kind, int]]) -> None:
         self.version += 1
@@ -364,7 +374,7 @@ class Forest(Fits):
             self._prefer_anew()
         for branch in self.all_branches():
             branch.allow(self.whole)
-        self.deserving = Deserving(self.root, self.whole)
+        self.deserving = Deserving(self.root, self.capacity, self.kind_of)
 
     def _bound_anew(self) -> None:
         """Queues' bounds may be others now. Who watches a room that is still there is woken if that has grown; whom

@@ -59,7 +59,7 @@ class Ground:
         #: Top down, the root left out.
         self.inner: list[Branch] = []
         self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
-        self.deserving = Deserving(self.root, self.whole)
+        self.deserving = Deserving(self.root, self.capacity, self.kind_of)
 
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
@@ -80,7 +80,7 @@ class Ground:
             kinds = self.kind_of.cost(cost)
             self._charge(leaf, cost, kinds, sign)
             if leaf is not self.root and kinds:
-                self._want(leaf, *group_of(kinds), sign)
+                self._want(leaf, *group_of(cost, self.kind_of), sign)
         self._dirty[leaf] = None
 
     def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:

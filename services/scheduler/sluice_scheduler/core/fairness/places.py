@@ -8,12 +8,11 @@ from typing import TypeAlias
 from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.claims import PoolKey
 from sluice_scheduler.core.fairness.sizes import Size, Sizes, size_of
 from sluice_scheduler.core.stored.entities import Node, Pool, Unmanaged
 from sluice_scheduler.core.stored.names import Names
 
-#: A pool as one cluster has it: nothing of one cluster can serve a pod of another.
-PoolKey: TypeAlias = tuple[str, str]  # cluster, pool
 Labels: TypeAlias = Mapping[str, str]
 #: A cluster and a node selector in order of name.
 Selected: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]

@@ -7,6 +7,7 @@ from sluice_scheduler.core.fairness.claims import (
     Claim,
     Group,
     Part,
+    PoolKey,
     Shape,
     Spot,
 )
@@ -34,8 +35,7 @@ class Shapes(Ground):
             stop_watching(spot)
         common, shape.scattered = self._pools_for(shape)
         shape.spots = [self.spot(shape, (pool,) * len(shape.parts)) for pool in common]
-        kinds = self._kinds_asked(shape)
-        shape.group, shape.amounts = kinds if shape.placeable else (((), ()), ())
+        shape.asks(*(self._demand_of(shape) if shape.placeable else (((), ()), ())))
         self._awake[shape] = None
 
     def _pools_for(self, shape: Shape) -> tuple[list[str], list[list[str]]]:
@@ -58,19 +58,23 @@ class Shapes(Ground):
             return []
         return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
 
-    def _kinds_asked(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
-        """The demand that a claim of this shape counts as: the supplies that it may use, the largest first; amounts."""
+    def _demand_of(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
+        """The demand that a claim of this shape counts as: where it may go, to the largest supply first; amounts."""
         sums: dict[str, int] = {}
         for part in shape.parts:
             for resource, amount in part.requests:
                 if amount:
                     sums[resource] = sums.get(resource, 0) + amount * part.pods
         resources = tuple(sorted(sums))
-        pools = {pool for spot in shape.spots for pool in spot.pools}
-        pools.update(pool for each in shape.scattered for pool in each)
-        supplies = {self._places.supplies.get(pool, "") for pool in pools}
-        ordered = sorted(supplies, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
-        return (tuple(ordered), resources), tuple(sums[resource] for resource in resources)
+        pools = {(part.cluster, spot.pools[0]) for spot in shape.spots for part in shape.parts}
+        for part, names in zip(shape.parts, shape.scattered, strict=False):
+            pools.update((part.cluster, name) for name in names)
+        open_in: dict[str, list[PoolKey]] = {}
+        for pool in sorted(pools):
+            open_in.setdefault(self.kind_of.supply(pool), []).append(pool)
+        ordered = sorted(open_in, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
+        ways = tuple([(supply, tuple(open_in[supply])) for supply in ordered])
+        return (ways, resources), tuple(sums[resource] for resource in resources)
 
     def join(self, claim: Claim) -> None:
         leaf = self.leaves[claim.line]
@@ -151,9 +155,9 @@ class Shapes(Ground):
     def _prefer_anew(self) -> None:
         """Another supply may be the largest now, and so the one that shapes ask for first."""
         for shape in self.shapes.values():
-            if shape.placeable and (asked := self._kinds_asked(shape)) != (shape.group, shape.amounts):
+            if shape.placeable and (asked := self._demand_of(shape)) != (shape.group, shape.amounts):
                 self._ask(shape, -1)
-                shape.group, shape.amounts = asked
+                shape.asks(*asked)
                 self._ask(shape, 1)
                 for leaf in shape.lines:
                     leaf.line.hope((shape,))

@@ -93,7 +93,7 @@ class Claimants:
     def _may_ask(self, leaf: Branch, demand: Demand) -> bool:
         """Whether a queue's claim might push others out, judged by what it asks for. In a line of one shape the claim
         itself is looked at, which costs no more."""
-        (supplies, resources), apart = demand
+        supplies, resources, apart = demand
         if apart:
             return False
         if leaf.line.is_uniform or any(branch.guarantees for branch in leaf.path) or _preempts(leaf):

@@ -120,15 +120,23 @@ class Move:
             return True
         if not search.met_any:
             return False  # nor will it by units of other sizes
-        for unit in search.enough_by_itself()[:_SINGLES_MAX]:
-            search.take(unit)
-            if self._is_right():
-                return True
-            search.give_back_all()
+        enough = search.enough_by_itself()
+        last = [unit for unit in enough if unit.is_whole and self._state.units_of(unit.leaf.name).growth]
+        if self._by_itself(unit for unit in enough if unit not in last):
+            return True
         if search.any_units() and self._is_right():
             return True
         search.give_back_all()
-        return any(self._is_right() for _ in search.all_sets())
+        return self._by_itself(last) or any(self._is_right() for _ in search.all_sets())
+
+    def _by_itself(self, units: Iterable[Unit]) -> bool:
+        """Whether one of the first of these is a right move."""
+        for unit in islice(units, _SINGLES_MAX):
+            self._search.take(unit)
+            if self._is_right():
+                return True
+            self._search.give_back_all()
+        return False
 
     def _may_take_from(self, branch: Branch) -> bool:
         if branch in self._leaf.path:

@@ -45,7 +45,7 @@ def queue_figures(state: State, node: QueueNode, counts: Counts) -> QueueFigures
     lost_ms, lost_hour_ms = _lost_work(state, node) if len(state.lost_work) else (0, 0)
     return {
         "usage": _by_pool(branch.usage),
-        "demand": demand_of(branch),
+        "demand": _sorted({kind_name(kind): amount for kind, amount in branch.demand().items()}),
         "fair_share": deserved_by(state, branch),
         "dominant_share": as_decimal(dominant_share(branch.held, state.forest.whole, node.facts.weight)),
         "dominant_resource": kind_name(dominant) if dominant else "",
@@ -56,20 +56,6 @@ def queue_figures(state: State, node: QueueNode, counts: Counts) -> QueueFigures
         "lost_work_ms": lost_ms,
         "lost_work_hour_ms": lost_hour_ms,
     }
-
-
-def demand_of(branch: Branch) -> Resources:
-    """What a queue and those below it hold and wait for, by kind: what may go to several supplies stands in the
-    one that it prefers."""
-    sums: Resources = {}
-    leaves = [branch]
-    while leaves:
-        leaf = leaves.pop()
-        leaves += leaf.children
-        for (supplies, resources), amounts in leaf.wants.items():
-            for resource, amount in zip(resources, amounts, strict=True):
-                add(sums, [(kind_name((supplies[0] if supplies else "", resource)), amount)])
-    return _sorted(sums)
 
 
 def deserved_by(state: State, branch: Branch) -> Resources:

@@ -207,7 +207,7 @@ def _held(state: State, queue: str) -> tuple[dict[Dim, int], dict[Dim, int], dic
             add(leaving, ((dim, -amount) for dim, amount in costs[-1]))
     for cost in costs:
         add(usage, cost)
-        _want(wants, *group_of(state.forest.kind_of.cost(cost)))
+        _want(wants, *group_of(cost, state.forest.kind_of))
     return usage, leaving, wants
 
 

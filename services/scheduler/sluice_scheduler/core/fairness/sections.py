@@ -1,0 +1,129 @@
+"""Sections of supplies that are crowded: pools to which more demand is bound than they have.
+
+Shares are measured by supply, and most demand may go to any of its pools. Some is bound to a few of them: by a node
+selector, by its cluster, by the size of nodes; and what a pod holds is bound to the pool in which it stands. Where
+more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising when
+they are used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.branch import Branch
+from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf, PoolKey, Way
+
+#: So many sets of pools are told apart, the smallest first: tenants name them, by their selectors.
+_SECTIONS_MAX: Final = 64
+
+
+class Sections:
+    """Demand by the pools that it is bound to, and which of these are crowded."""
+
+    def __init__(self, capacity: Mapping[Dim, int], kind_of: KindOf) -> None:
+        self._capacity: dict[str, dict[PoolKey, dict[str, int]]] = {}  # by supply
+        self._whole: dict[Kind, int] = {}
+        for dim, amount in capacity.items():
+            supply, resource = kind_of(dim)
+            self._capacity.setdefault(supply, {}).setdefault(dim[:2], {})[resource] = amount
+            add(self._whole, [((supply, resource), amount)])
+        self._asked: dict[Way, dict[str, int]] = {}
+        self._asked_by: dict[Branch, dict[Way, dict[str, int]]] = {}
+        self._around: dict[Way, tuple[str, ...]] = {}
+        #: By section: its pools, and what they have of the resources of which they have less than is asked for.
+        self._crowded: dict[str, tuple[Way, dict[str, int]]] = {}
+
+    def count(self, leaf: Branch) -> None:
+        """A queue asks for something else than before."""
+        for way, amounts in self._asked_by.pop(leaf, {}).items():
+            sums = self._asked[way]
+            add(sums, amounts.items(), -1)
+            if not any(sums.values()):
+                del self._asked[way]
+        asked: dict[Way, dict[str, int]] = {}
+        for (ways, resources), wanted in leaf.wants.items():
+            if len(ways) == 1 and self._is_divided(*ways[0]) and any(wanted):
+                add(asked.setdefault(ways[0], {}), zip(resources, wanted, strict=True))
+        for way, amounts in asked.items():
+            add(self._asked.setdefault(way, {}), amounts.items())
+        if asked:
+            self._asked_by[leaf] = asked
+
+    def _is_divided(self, supply: str, pools: tuple[PoolKey, ...]) -> bool:
+        return bool(pools) and len(self._capacity.get(supply, ())) > 1
+
+    def find(self, orphaned: Mapping[Dim, int]) -> bool:
+        """Which sections are crowded now; whether others are than before. `orphaned`: what nobody's queue holds."""
+        before = self._crowded
+        self._crowded = {
+            _name(way): (way, there)
+            for way in islice(sorted(self._asked, key=lambda way: (len(way[1]), way)), _SECTIONS_MAX)
+            if (there := self._short(way, orphaned))
+        }
+        if {name: there.keys() for name, (_, there) in self._crowded.items()} == {
+            name: there.keys() for name, (_, there) in before.items()
+        }:
+            return False
+        self._around = {}
+        return True
+
+    def _short(self, way: Way, orphaned: Mapping[Dim, int]) -> dict[str, int]:
+        """What is left to queues in these pools of each resource of which more is asked for."""
+        supply, pools = way
+        inside = set(pools)
+        there: dict[str, int] = {}
+        for pool in pools:
+            add(there, self._capacity[supply].get(pool, {}).items())
+        there = {
+            resource: amount
+            for resource, amount in there.items()
+            if 0 < amount < self._whole[(supply, resource)]
+        }
+        if not there:
+            return {}
+        asked: dict[str, int] = {}
+        for (other, others), amounts in self._asked.items():
+            if other == supply and inside.issuperset(others):
+                add(asked, amounts.items())
+        for resource in there:
+            lost = sum(orphaned.get((*pool, resource), 0) for pool in pools)
+            there[resource] = max(0, there[resource] - lost)
+        return {resource: amount for resource, amount in there.items() if asked.get(resource, 0) > amount}
+
+    def given(self) -> dict[Kind, float]:
+        """What crowded sections have, each counted as a kind of its own."""
+        return {
+            (name, resource): float(amount)
+            for name, (_, there) in self._crowded.items()
+            for resource, amount in there.items()
+        }
+
+    def measured(self) -> dict[Kind, int]:
+        """By what a share of them is measured: as any share, by the whole supply."""
+        return {
+            (name, resource): self._whole[(supply, resource)]
+            for name, ((supply, _), there) in self._crowded.items()
+            for resource in there
+        }
+
+    def around(self, way: Way) -> tuple[str, ...]:
+        """The crowded sections in which everything stands that may go there."""
+        found = self._around.get(way)
+        if found is None:
+            found = self._around[way] = tuple(self._found_around(way))
+        return found
+
+    def _found_around(self, way: Way) -> Iterator[str]:
+        supply, pools = way
+        for name, ((other, inside), _) in self._crowded.items():
+            if pools and other == supply and set(pools) <= set(inside):
+                yield name
+
+
+def _name(way: Way) -> str:
+    """No supply is called so."""
+    supply, pools = way
+    return f"{supply}({' '.join('/'.join(pool) for pool in pools)})"
