@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sluice.kafka import Position
+from sluice.topics import TopicsMadeAnewError
 
 
 class Progress:
@@ -21,6 +22,11 @@ class Progress:
         self._unanswered: dict[int, int] = {}  # in the order of reading, which is that of the offsets
 
     def begin(self, offset: int) -> None:
+        """Offsets only rise; one that doesn't is of a new topic, and is met before anybody has asked for its id."""
+        if self._next is not None and offset < self._next:
+            raise TopicsMadeAnewError(
+                f"Kafka was made anew: a decision at offset {offset} follows one at {self._next - 1}"
+            )
         self._next = offset + 1
         self._unanswered[offset] = self._outcomes_from
 

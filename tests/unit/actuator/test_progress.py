@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sluice.kafka import Position
+from sluice.topics import TopicsMadeAnewError
 from sluice_actuator.progress import Progress
 
 
@@ -22,6 +24,14 @@ def test_the_note_is_the_end_of_outcomes_when_the_first_unanswered_was_read() ->
     assert progress.position == Position(101, "7")
     progress.answer(101)
     assert progress.position == Position(102, "7")
+
+
+def test_what_stands_before_what_was_read_is_of_a_new_topic() -> None:
+    progress = Progress(0)
+    progress.begin(0)
+    progress.begin(3)
+    with pytest.raises(TopicsMadeAnewError, match="offset 0 follows one at 3"):
+        progress.begin(0)
 
 
 @given(st.data())
