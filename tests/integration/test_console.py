@@ -179,7 +179,7 @@ def test_queues_for_people(environment: Mapping[str, str]) -> None:
     tree = sluice(environment, "queue", "tree")
     assert tree.stdout.splitlines()[1].startswith("└── physics")
     one = sluice(environment, "queue", "get", "physics")
-    assert "namespaces  lab" in one.stdout
+    assert "namespaces      lab" in one.stdout
     unknown = sluice(environment, "queue", "get", "physic")
     assert unknown.returncode == 1
     assert "did you mean physics?" in unknown.stderr
