@@ -37,7 +37,8 @@ The stack and the services still run. To look closer:
   sluice audit tail -n 30        what was decided, and why
   sluice status                  whether all is well
   kubectl get queues,dynamicworkloads,jobs -A     the same, seen from Kubernetes
-  make down                      end everything
+  make down                      end everything; the demo's pool and queues are there again after `make up`
+  sluice-local down --purge      end everything, and forget them with all else of this stack
 """
 
 
