@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sluice import settings as sluice_settings
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 from sluice.settings import Settings
 
 from sluice_scheduler.core.reports.explain import Answer, keys_of, pausing, waiting, why
@@ -28,7 +28,7 @@ from sluice_scheduler.ports import LedgerError
 MOST: Final = 20
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     settings = sluice_settings.load()
