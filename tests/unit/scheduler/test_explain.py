@@ -392,3 +392,27 @@ def test_a_pod_of_a_group_is_told_what_the_group_lacks() -> None:
         cell.pod(name, "team", workload="PodGroup/three", group_size=3)
     [told] = explain(cell.state, "team/one")
     assert told.endswith("WaitsForGroup: 2 of the 3 pods of its group PodGroup/three are there")
+
+
+def test_what_leaves_already_is_not_waited_for_once_more() -> None:
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    for name in ("r1", "r2", "r3", "r4"):
+        cell.pod(name, "team", gated=False)
+    cell.pod("waits", "team", cpu=2000)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 2 of team's pods with cpu have ended")
+    cell.pod("r1", "team", gated=False, deleting=True)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 1 of team's pods with cpu has ended")
+    cell.queue("team", limit={"cpu": "3"})
+    assert len(cell.state.evicting) == 1
+    assert not cell.state.pod("pod/sim/pod-r1").evicting
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 1 of team's pods with cpu has ended")
+    cell.pod("r2", "team", gated=False, deleting=True)
+    cell.pod("r3", "team", gated=False, deleting=True)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once those are gone that leave already")

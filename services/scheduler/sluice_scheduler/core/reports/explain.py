@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.kept import passable
@@ -78,10 +78,16 @@ def _standing(state: State, leaf: Branch) -> str:
 
 def _ends_before(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
     """How many of its queue's pods must have ended for it to fit under every bound, whichever of them end and
-    whatever those before it in line take; nothing where that alone does not make room."""
-    missing = _missing(state, leaf, claim, spot)
+    whatever those before it in line take; nothing where that alone does not make room. What is evicted or deleted
+    leaves in any case: its room is not waited for once more."""
     pods = [state.pod(key) for key in state.holders.get(leaf.name, ())]
-    costs = [pod_cost(pod) for pod in pods if not pod.evicting]
+    deleted = [pod_cost(pod) for pod in pods if pod.facts.deleting and not pod.evicting]
+    needs = _missing(state, leaf, claim, spot)
+    missing = {room: amount - _leaving(room, deleted) for room, amount in needs.items()}
+    missing = {room: amount for room, amount in missing.items() if amount > 0}
+    if needs and not missing:
+        return "; it fits once those are gone that leave already" + _if_left(state, leaf, claim, needs)
+    costs = [pod_cost(pod) for pod in pods if not (pod.evicting or pod.facts.deleting)]
     costs = [each for each in costs if any(room.bound.part(each) for room in missing)]
     ends = [_ends_for(amount, (room.bound.part(each) for each in costs)) for room, amount in missing.items()]
     if not ends or None in ends:
@@ -89,8 +95,18 @@ def _ends_before(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
     count = max(end for end in ends if end is not None)
     resources = " or ".join(sorted({room.bound.dims[0][2] for room in missing}))
     have = "has" if count == 1 else "have"
-    condition = ", if others leave it the room" if _is_contested(state, leaf, claim, missing) else ""
+    condition = _if_left(state, leaf, claim, missing)
     return f"; it fits once {count} of {leaf.name}'s pods with {resources} {have} ended{condition}"
+
+
+def _leaving(room: Room, deleted: Iterable[Cost]) -> int:
+    """How much of a room evicted pods still take, beyond what is promised to others, and these."""
+    evicted = sum(max(0, room.branch.leaving.get(dim, 0)) for dim in room.bound.dims)
+    return evicted + sum(map(room.bound.part, deleted))
+
+
+def _if_left(state: State, leaf: Branch, claim: Claim, rooms: Collection[Room]) -> str:
+    return ", if others leave it the room" if _is_contested(state, leaf, claim, rooms) else ""
 
 
 def _missing(state: State, leaf: Branch, claim: Claim, spot: Spot) -> dict[Room, int]:
