@@ -15,7 +15,7 @@ from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.kept import passable
 from sluice_scheduler.core.reports.why import Why, reason_of
-from sluice_scheduler.core.state.members import queue_of
+from sluice_scheduler.core.state.members import queue_of, workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import turn_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -30,7 +30,8 @@ UNCOUNTED: Final = "; the devices of its resourceClaims are not counted: no queu
 class Answer:
     reason: str  # a code, CamelCase
     sentence: str
-    position: int | None = None  # in its queue, from 1; None: it stands in no line
+    line: str = ""  # the queue in whose line it stands; empty: in none
+    position: int | None = None  # in that line, from 1
     eta_ms: int | None = None  # when it is expected to be served; None: nothing to go by
 
 
@@ -47,7 +48,11 @@ def why(state: State, key: str) -> Answer:
     found = reason_of(state, key)
     position, eta_ms = Lines(state).standing(found)
     return Answer(
-        reason=found.reason, sentence=_at_length(state, key, found), position=position, eta_ms=eta_ms
+        reason=found.reason,
+        sentence=_at_length(state, key, found),
+        line=found.claim.line if found.claim is not None else "",
+        position=position,
+        eta_ms=eta_ms,
     )
 
 
@@ -195,6 +200,16 @@ def waiting(state: State, queue: str) -> list[str]:
         aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
         found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
     return found
+
+
+def by_application(state: State, waits: Iterable[str]) -> dict[str, int]:
+    """What waits, and as how many claims: the growth of an application is told of with it, and once."""
+    told: Counter[str] = Counter()
+    for key in waits:
+        stands = key in state.forest.claims or state.promise_for(key) is not None
+        workload = workload_of(state, key) if stands else None
+        told[workload.key if workload is not None else key] += 1
+    return dict(told)
 
 
 def pausing(state: State, queue: str) -> list[str]:
