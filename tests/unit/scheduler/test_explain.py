@@ -66,7 +66,8 @@ def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
     assert answer(simulation, "second") == Answer(
         reason="NoRoom",
         sentence="waits for 4 cpu under pool default's cpu; a has 25.0% by weight and deserves "
-        "100.0%; it fits once 1 of a's pods with cpu has ended",
+        "100.0%; nothing is taken back for it: nobody holds more than he deserves of what it asks for; it fits once "
+        "1 of a's pods with cpu has ended",
         line="a",
         position=1,
     )

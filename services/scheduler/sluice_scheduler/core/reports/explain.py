@@ -14,7 +14,8 @@ from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot, pod_
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.kept import passable
-from sluice_scheduler.core.reports.why import Why, reason_of
+from sluice_scheduler.core.reports.untaken import why_nothing_is_taken
+from sluice_scheduler.core.reports.why import RULES, Why, reason_of
 from sluice_scheduler.core.state.members import queue_of, workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import turn_of
@@ -67,7 +68,10 @@ def _at_length(state: State, key: str, found: Why) -> str:
         sentence += f", {leaving} in all"
     if found.claim is not None and found.spot is not None:
         leaf = state.forest.leaves[found.claim.line]
-        sentence += _standing(state, leaf) + _ends_before(state, leaf, found.claim, found.spot)
+        sentence += _standing(state, leaf)
+        if found.reason not in RULES:
+            sentence += why_nothing_is_taken(state, leaf, found.claim, found.spot)
+        sentence += _ends_before(state, leaf, found.claim, found.spot)
     if pod is not None and pod.facts.claims_devices:
         sentence += UNCOUNTED
     return sentence

@@ -45,6 +45,7 @@ _RULES: Final[dict[Rule, tuple[str, str]]] = {
     ),
     RECLAIM_OFF: ("ReclaimOff", "nothing may be taken back there (reclaim.enabled is false)"),
 }
+RULES: Final = frozenset(reason for reason, _ in _RULES.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
