@@ -395,6 +395,13 @@ def test_a_pod_of_a_group_is_told_what_the_group_lacks() -> None:
         cell.pod(name, "team", workload="PodGroup/three", group_size=3)
     [told] = explain(cell.state, "team/one")
     assert told.endswith("WaitsForGroup: 2 of the 3 pods of its group PodGroup/three are there")
+    cell.pod("runs", "team", cpu=3000, gated=False)
+    cell.pod("three", "team", workload="PodGroup/three", group_size=3)
+    [told] = explain(cell.state, "team/one")
+    assert told.startswith(
+        "pod team/one, number 1 in team's line: WaitsForGroup: all of PodGroup/three open together: waits for 3 cpu "
+        "under pool default's cpu; "
+    )
 
 
 def test_what_leaves_already_is_not_waited_for_once_more() -> None:
