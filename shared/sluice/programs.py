@@ -8,16 +8,33 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Final, NoReturn
 
 #: What a shell shows of a program whose reader went away before it had said everything.
 UNREAD: Final = 128 + signal.SIGPIPE
+#: And of one that somebody has interrupted (Ctrl-C).
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+
+def run(module: str) -> int:
+    """Load a program and run it. Ctrl-C ends it at once, also while it loads, which takes a second, and while it
+    works without a pause: asyncio would wait for one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    main = import_module(module).main
+    signal.signal(signal.SIGINT, _interrupt)
+    return int(main())
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 @contextmanager
-def ends_with_its_reader() -> Iterator[None]:
-    """Around or on a `main`: when nobody reads on (`| head`), it ends without a word and with exit code 141.
+def ends_quietly() -> Iterator[None]:
+    """Around or on a `main`: when nobody reads on (`| head`), it ends without a word and with exit code 141, and
+    when it is interrupted, with 130.
 
     Python ignores SIGPIPE, and that is right for connections: only a standard output that is gone ends us.
     """
@@ -34,6 +51,8 @@ def ends_with_its_reader() -> Iterator[None]:
         # The interpreter flushes once more at its end, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(UNREAD) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 def become(program: str | Path, arguments: Sequence[str]) -> NoReturn:

@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sluice.applications import APPLICATION_KINDS
 from sluice.crds.values import Cell, LabelSelector
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 from sluice.vocabulary import DEFAULT_CELL
 
 _PREFIX: Final = "SLUICE_"
@@ -183,7 +183,7 @@ def load_for(program: str, does: str) -> Settings:
         epilog="\n".join(_told_of(name, field) for name, field in Settings.model_fields.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    with ends_with_its_reader():
+    with ends_quietly():
         parser.parse_args()
     return load()
 

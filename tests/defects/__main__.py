@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from textwrap import indent, shorten
 from typing import Final, NamedTuple
 
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 
 ROOT: Final = Path(__file__).parents[2]
 PATCHES: Final = Path("tests/defects")
@@ -128,7 +128,7 @@ def show(defects: list[Defect]) -> list[str]:
     return unseen
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(names: list[str]) -> int:
     defects = {defect.name: defect for defect in known()}
     if not names:

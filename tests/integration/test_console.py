@@ -179,7 +179,7 @@ def test_queues_for_people(environment: Mapping[str, str]) -> None:
     tree = sluice(environment, "queue", "tree")
     assert tree.stdout.splitlines()[1].startswith("└── physics")
     one = sluice(environment, "queue", "get", "physics")
-    assert "namespaces  lab" in one.stdout
+    assert "namespaces      lab" in one.stdout
     unknown = sluice(environment, "queue", "get", "physic")
     assert unknown.returncode == 1
     assert "did you mean physics?" in unknown.stderr
@@ -280,6 +280,8 @@ def test_dead_letters_are_shown_with_why_and_whence(environment: Mapping[str, st
     ]
     shown = json.loads(sluice(environment, "audit", "dead-letters", "--json").stdout)
     assert (shown["error"], shown["value"], shown["headers"]) == ("no idea", "?!", {"ce_type": "x"})
+    (cell,) = json.loads(sluice(environment, "status", "--json").stdout)["cells"]
+    assert cell["deadLetters"] == 1
 
 
 async def _append(settings: Settings, message: Message, *, topic: str) -> None:

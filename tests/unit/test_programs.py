@@ -1,4 +1,5 @@
-"""Commands whose reader goes away (`| head`) end without a word, with the exit code that shells expect."""
+"""Commands whose reader goes away (`| head`), or who are interrupted (Ctrl-C), end without a word, with the exit
+code that shells expect."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from sluice.programs import UNREAD
+from sluice.programs import INTERRUPTED, UNREAD
 from unread import unread
 
 BIN = Path(sys.executable).parent
@@ -66,10 +68,78 @@ def test_logs_whose_reader_is_gone_are_quiet(tmp_path: Path) -> None:
 
 def test_a_connection_that_breaks_is_no_reader_that_went_away() -> None:
     script = (
-        "from sluice.programs import ends_with_its_reader\n"
-        "with ends_with_its_reader():\n"
+        "from sluice.programs import ends_quietly\n"
+        "with ends_quietly():\n"
         "    raise BrokenPipeError('a socket')\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "a socket" in run.stderr
+
+
+def interrupted(program: subprocess.Popen[str]) -> tuple[int, str]:
+    """By one Ctrl-C; its exit code, and what it says to that."""
+    program.send_signal(signal.SIGINT)
+    try:
+        _, said = program.communicate(timeout=30)
+    finally:
+        program.kill()
+    return program.returncode, said
+
+
+LOADS = "import time\nprint('at it', flush=True)\ntime.sleep(60)\n"
+WORKS = """
+import asyncio
+from sluice.programs import ends_quietly
+
+@ends_quietly()
+def main():
+    asyncio.run(work())
+
+async def work():
+    print('at it', flush=True)
+    while True:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [(LOADS, -signal.SIGINT), (WORKS, INTERRUPTED)],
+    ids=["while-it-loads", "while-it-works-without-a-pause"],
+)
+def test_a_program_that_is_interrupted_is_quiet(tmp_path: Path, module: str, code: int) -> None:
+    """A shell shows 130 of both."""
+    (tmp_path / "sample.py").write_text(module)
+    script = "from sluice.programs import run; raise SystemExit(run('sample'))"
+    program = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == "at it\n"
+    assert interrupted(program) == (code, "")
+
+
+def test_a_replay_that_is_interrupted_is_quiet(tmp_path: Path) -> None:
+    """It is at work once it reads its file."""
+    file = tmp_path / "report"
+    os.mkfifo(file)
+    program = subprocess.Popen([BIN / "sluice", "replay", file], stderr=subprocess.PIPE, text=True)
+    with file.open("wb"):
+        assert interrupted(program) == (INTERRUPTED, "")
+
+
+@pytest.mark.parametrize("name", ["sluice", "sluice-explain", "sluice-replay", "sluice-simulate"])
+def test_a_command_can_be_interrupted_while_it_loads(name: str) -> None:
+    """So what a shell starts has loaded nothing that takes long."""
+    [entry] = entry_points(group="console_scripts", name=name)
+    names = "sorted({each.partition('.')[0] for each in sys.modules} - sys.stdlib_module_names)"
+    loaded = (
+        f"import sys; before = {names}; import {entry.module}; print(*sorted(set({names}) - set(before)))"
+    )
+    run = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert set(run.stdout.split()) <= {"sluice", "sluice_console", "sluice_scheduler"}

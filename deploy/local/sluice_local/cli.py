@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from sluice.programs import become, ends_with_its_reader
+from sluice.programs import become, ends_quietly
 
 from sluice_local import doctor
 from sluice_local.errors import StackError
@@ -17,7 +17,7 @@ from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack
 _Command = Callable[[Stack, argparse.Namespace], int | None]
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     command: _Command = options.command
@@ -27,8 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StackError as error:
         print(f"sluice-local: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _say(text: str) -> None:

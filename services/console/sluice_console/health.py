@@ -73,6 +73,7 @@ class CellStatus:
     pass_pending: str  # what the last pass has left to the next records; empty: nothing
     unreadable: int  # of the recent records
     diverged: tuple[int, ...]  # recent seqs that two different decisions bear
+    dead_letters: int  # that are kept; how many of them are of old nobody knows
     set_aside: tuple[SetAside, ...]  # for work on it raised an exception
     complaints: tuple[str, ...]  # of Queues, ResourcePools and bindings
     clusters: tuple[ClusterStatus, ...]
@@ -123,6 +124,7 @@ def judge(
     events: Bounds,
     recent_events: Sequence[Line],
     recent_decisions: Sequence[Line],
+    dead_letters: int,
     now_ms: int,
 ) -> CellStatus:
     position = snapshot.position
@@ -149,6 +151,7 @@ def judge(
         pass_pending=snapshot.about.get("unfinished", ""),
         unreadable=sum(1 for line in (*recent_events, *recent_decisions) if line.error),
         diverged=tuple(_diverged(recent_decisions)),
+        dead_letters=dead_letters,
         set_aside=asides_of(snapshot),
         complaints=tuple(complaints_of(snapshot)),
         clusters=tuple(
@@ -168,6 +171,9 @@ def show_status(console: Console, status: CellStatus) -> None:
         f"and {status.running} running",
         "apps": f"{status.pending_workloads} pending, {status.admitted_workloads} admitted",
         "last pass": _LEFT.get(status.pass_pending, "complete"),
+        "dead letters": f"{status.dead_letters}: `sluice audit dead-letters` shows what could not be read, and why"
+        if status.dead_letters
+        else "none",
         "set aside": wording.count(len(status.set_aside), "thing") if status.set_aside else "nothing",
     }
     for cluster in status.clusters:

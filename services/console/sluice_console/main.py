@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice.places import FROM_HELP, place, where
-from sluice.programs import become, ends_with_its_reader
+from sluice.programs import become, ends_quietly
 
 from sluice_console import extensions
 from sluice_console.errors import PROBLEM, ConsoleError
@@ -24,7 +24,7 @@ _EPILOG: Final = (
 )
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser, commands_known = _parser(lists_programs=not words or words[0].startswith("-"))
@@ -39,8 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConsoleError as error:
         print(f"sluice: {error}\n  remedy: {error.remedy}", file=sys.stderr)
         return PROBLEM
-    except KeyboardInterrupt:
-        return 130
 
 
 def _run(options: argparse.Namespace) -> int:

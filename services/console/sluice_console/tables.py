@@ -14,7 +14,16 @@ from rich.tree import Tree
 from sluice.values import Resources
 
 from sluice_console import wording
-from sluice_console.views import ConditionView, Figures, QueueView, by_supply, roots_first
+from sluice_console.views import (
+    PATIENCE,
+    START_DEADLINE,
+    TENURE,
+    ConditionView,
+    Figures,
+    QueueView,
+    by_supply,
+    roots_first,
+)
 
 _NOT_YET = "not reported yet"
 
@@ -65,20 +74,7 @@ def show_queue(
     capacity: Resources,
     supplies: Mapping[str, str] | None = None,
 ) -> None:
-    facts = view.facts
-    lines = {
-        "cell": view.cell,
-        "parent": view.parent or "none: a root",
-        "below it": ", ".join(below) or "none",
-        "weight": str(view.weight),
-        "guaranteed": _bounds(facts["guaranteed"], facts["guaranteed_by_pool"]) or "nothing",
-        "limit": _bounds(facts["limit"], facts["limit_by_pool"]) or "none",
-        "ordering": facts["ordering"],
-        "policy": facts["policy"] or "its parent's, at a root the cell's",
-        "reclaim": _reclaim(facts),
-        "preemption": facts["preemption"],
-        "namespaces": ", ".join(namespaces) or "none is bound to it",
-    }
+    lines = _spec(view, below, namespaces)
     if figures := view.figures:
         of = f" of {figures.dominant_resource}, by weight" if figures.dominant_resource else ""
         lines["share"] = f"{figures.dominant_share}{of}"
@@ -104,6 +100,26 @@ def show_queue(
         console.print(_pools_table(figures.usage, capacity))
     console.print()
     console.print(_conditions_table(figures.conditions))
+
+
+def _spec(view: QueueView, below: Sequence[str], namespaces: Sequence[str]) -> dict[str, str]:
+    facts = view.facts
+    return {
+        "cell": view.cell,
+        "parent": view.parent or "none: a root",
+        "below it": ", ".join(below) or "none",
+        "weight": str(view.weight),
+        "guaranteed": _bounds(facts["guaranteed"], facts["guaranteed_by_pool"]) or "nothing",
+        "limit": _bounds(facts["limit"], facts["limit_by_pool"]) or "none",
+        "ordering": facts["ordering"],
+        "policy": facts["policy"] or "its parent's, at a root the cell's",
+        "reclaim": _reclaim(facts),
+        "tenure": _time(view, TENURE),
+        "reservation": f"after {_time(view, PATIENCE)}" if facts["reserves"] else "off",
+        "start deadline": _time(view, START_DEADLINE) if view.seconds(START_DEADLINE) else "none",
+        "preemption": facts["preemption"],
+        "namespaces": ", ".join(namespaces) or "none is bound to it",
+    }
 
 
 def show_tree(console: Console, views: Sequence[QueueView]) -> None:
@@ -246,6 +262,11 @@ def _bounds(amounts: Mapping[str, str], by_pool: Mapping[str, Mapping[str, str]]
     words = [f"{resource} {text}" for resource, text in amounts.items()]
     words += [f"{pool}/{resource} {text}" for pool, own in by_pool.items() for resource, text in own.items()]
     return ", ".join(words)
+
+
+def _time(view: QueueView, time: str) -> str:
+    seconds = f"{view.seconds(time)} s"
+    return seconds if view.says(time) else f"{seconds}, the cell's"
 
 
 def _reclaim(facts: Mapping[str, Any]) -> str:

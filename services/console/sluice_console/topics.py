@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
-from sluice.kafka import Received, client_options
+from sluice.kafka import DEAD_LETTER_PREFIX, Received, client_options
 from sluice.settings import Settings
 
 from sluice_console.errors import START_OR_POINT, ConsoleError
@@ -31,6 +31,10 @@ class Bounds:
     def last(self, count: int) -> Bounds:
         """Those of the last `count` records."""
         return Bounds(max(self.first, self.end - count), self.end)
+
+
+def dead_letter_topics(settings: Settings) -> tuple[str, ...]:
+    return tuple(DEAD_LETTER_PREFIX + name for name in (settings.events_topic, settings.decisions_topic))
 
 
 class Topics:

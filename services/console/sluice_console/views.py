@@ -17,6 +17,10 @@ KINDS: Final = ("cell", "queue", "report", "resourcepool")
 NAMESPACES: Final = "namespace"
 
 _AS_EXPECTED: Final = "AsExpected"
+#: What the cell's settings say where a Queue does not.
+TENURE: Final = "tenure_ms"
+PATIENCE: Final = "patience_ms"
+START_DEADLINE: Final = "start_deadline_ms"
 #: What the reports of Queues and ResourcePools are about.
 _ADMINISTERED: Final = ("queue/", "resourcepool/")
 
@@ -66,6 +70,7 @@ class QueueView:
     name: str
     cell: str
     facts: Mapping[str, Any]  # the spec, after validation
+    config: Mapping[str, Any]  # its cell's settings
     figures: Figures | None  # None: not reported yet
 
     @property
@@ -75,6 +80,13 @@ class QueueView:
     @property
     def weight(self) -> int:
         return int(self.facts["weight"])
+
+    def says(self, time: str) -> bool:
+        return self.facts[time] is not None
+
+    def seconds(self, time: str) -> int:
+        """That which is in force: the Queue's own, or else its cell's."""
+        return int(self.facts[time] if self.says(time) else self.config[time]) // 1000
 
     @property
     def concerns(self) -> tuple[ConditionView, ...]:
@@ -96,6 +108,7 @@ def queue_views(snapshots: Sequence[Snapshot]) -> list[QueueView]:
                     name=name,
                     cell=own_cell,
                     facts=queue["facts"],
+                    config=snapshot.about["config"],
                     figures=_figures(report) if report else None,
                 )
     return [found[name] for name in sorted(found)]
@@ -217,6 +230,15 @@ def as_json(view: QueueView) -> dict[str, Any]:
             ],
         }
     return shown
+
+
+def in_force(view: QueueView) -> dict[str, int]:
+    """With the names that they have in a Queue's spec, whether they stand there or not."""
+    return {
+        "tenureSeconds": view.seconds(TENURE),
+        "patienceSeconds": view.seconds(PATIENCE),
+        "startDeadlineSeconds": view.seconds(START_DEADLINE),
+    }
 
 
 def _figures(report: Entity) -> Figures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -15,7 +16,7 @@ import uvloop
 from faust.types import TP, Message
 from sluice.kafka import SESSION_TIMEOUT_MS
 from sluice.kube import KubeClient
-from sluice.lifecycle import until_told_to_stop
+from sluice.lifecycle import reasons, until_told_to_stop
 from sluice.settings import Settings, load_for
 from sluice.telemetry import serve_health, setup_logging
 from sluice.topics import topics_id, while_topics_last
@@ -25,10 +26,12 @@ from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.kube import KubernetesLease
 from sluice_scheduler.ledger.redis import RedisLedger
 from sluice_scheduler.owner import CellOwner
-from sluice_scheduler.ports import Lease, Ledger
+from sluice_scheduler.ports import FencedError, Lease, Ledger
 from sluice_scheduler.records import KafkaLog
 
 __all__ = ["FEED_MAX", "FaustFeed", "Owners", "build", "connect", "main", "serve"]
+
+log = logging.getLogger(__name__)
 
 GROUP = "scheduler"
 
@@ -144,5 +147,12 @@ async def serve(settings: Settings, folder: str) -> None:
 def main() -> None:
     settings = load_for("sluice-scheduler", "Decides what is admitted and what is taken back.")
     setup_logging("scheduler", settings)
+    fenced_off = ""
     with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
-        uvloop.run(until_told_to_stop(serve(settings, folder)))
+        try:
+            uvloop.run(until_told_to_stop(serve(settings, folder)))
+        except* FencedError as errors:
+            fenced_off = reasons(errors)
+    if fenced_off:  # no fault, and nothing to look into
+        log.warning("%s: another scheduler has taken it over, and this one ends", fenced_off)
+        raise SystemExit(1)

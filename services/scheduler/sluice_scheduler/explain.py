@@ -10,16 +10,18 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sluice import settings as sluice_settings
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 from sluice.settings import Settings
 
-from sluice_scheduler.core.reports.explain import Answer, keys_of, pausing, waiting, why
+from sluice_scheduler.core.reports.explain import Answer, by_application, keys_of, pausing, waiting, why
+from sluice_scheduler.core.state.members import application_by_claim
 from sluice_scheduler.core.state.state import State
+from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.redis import RedisLedger
 from sluice_scheduler.ports import LedgerError
@@ -28,7 +30,7 @@ from sluice_scheduler.ports import LedgerError
 MOST: Final = 20
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     settings = sluice_settings.load()
@@ -87,9 +89,12 @@ class Told:
     name: str
     state: State
     answers: Mapping[str, Answer]  # by key
-    #: If it is the name of a queue: how many claims wait, and what else pauses. Answers are told of the first of them.
+    #: If it is the name of a queue: how many claims wait, and what else pauses; as how many claims each waits; and of
+    #: how many no answer is told.
     waiting: int | None
     pausing: int = 0
+    claims: Mapping[str, int] = field(default_factory=dict)
+    more: int = 0
 
 
 def look_up(state: State, name: str) -> Told | None:
@@ -101,8 +106,17 @@ def look_up(state: State, name: str) -> Told | None:
     if state.forest.branch(name) is None:
         return None
     waits, pauses = waiting(state, name), pausing(state, name)
-    answers = _answers(state, [*waits, *pauses][:MOST])
-    return Told(name=name, state=state, answers=answers, waiting=len(waits), pausing=len(pauses))
+    claims = by_application(state, waits)
+    keys = list(dict.fromkeys([*claims, *pauses]))
+    return Told(
+        name=name,
+        state=state,
+        answers=_answers(state, keys[:MOST]),
+        waiting=len(waits),
+        pausing=len(pauses),
+        claims=claims,
+        more=len(keys[MOST:]),
+    )
 
 
 def _answers(state: State, keys: Iterable[str]) -> dict[str, Answer]:
@@ -119,10 +133,9 @@ def explain(state: State, name: str) -> Iterator[str]:
 def as_text(told: Told) -> Iterator[str]:
     if told.waiting is not None:
         yield f"queue {told.name}: {_in_words(told.waiting, told.pausing)}"
-    yield from (tell(told.state, key, answer) for key, answer in told.answers.items())
-    more = (told.waiting or 0) + told.pausing - len(told.answers)
-    if more > 0:
-        yield f"and {more} more"
+    yield from (_tell(told, key, answer) for key, answer in told.answers.items())
+    if told.more:
+        yield f"and {told.more} more"
 
 
 def _in_words(waits: int, pauses: int) -> str:
@@ -137,13 +150,15 @@ def as_json(cell: str, told: Told) -> dict[str, Any]:
     shown: dict[str, Any] = {"cell": cell, "name": told.name}
     if told.waiting is not None:
         shown |= {"waiting": told.waiting, "pausing": told.pausing}
-    return shown | {"answers": [_answer_as_json(told.state, *each) for each in told.answers.items()]}
+    return shown | {"answers": [_answer_as_json(told, *each) for each in told.answers.items()]}
 
 
-def _answer_as_json(state: State, key: str, answer: Answer) -> dict[str, Any]:
+def _answer_as_json(told: Told, key: str, answer: Answer) -> dict[str, Any]:
     """`position` and `etaMs` are null where there is no line, and no ground for an estimate."""
     shown: dict[str, Any] = {"key": key}
-    account = state.workloads.get(key) or state.pods.get(key)
+    if key in told.claims:
+        shown["claims"] = told.claims[key]
+    account = _account(told.state, key)
     if account is not None:
         named = {"kind": account.kind, "cluster": account.cluster, "namespace": account.namespace}
         shown |= named | {"name": account.name, "queue": account.queue}
@@ -155,12 +170,28 @@ def _answer_as_json(state: State, key: str, answer: Answer) -> dict[str, Any]:
     }
 
 
-def tell(state: State, key: str, answer: Answer) -> str:
-    account = state.workloads.get(key) or state.pods.get(key)
-    named = f"{account.kind} {account.namespace}/{account.name}" if account else key
-    place = f", number {answer.position} in its line" if answer.position else ""
+def _account(state: State, key: str) -> Workload | Pod | None:
+    return state.workloads.get(key) or state.pods.get(key)
+
+
+def _tell(told: Told, key: str, answer: Answer) -> str:
+    state, several = told.state, told.claims.get(key, 1)
+    claims = f" ({several} claims)" if several > 1 else ""
+    place = f", number {answer.position} in {answer.line}'s line" if answer.position else ""
     when = f", about {_when(answer.eta_ms - state.cell.time_ms, answer.eta_ms)}" if answer.eta_ms else ""
-    return f"{named}{place}{when}: {answer.reason}: {answer.sentence}"
+    return f"{_named(state, key)}{claims}{place}{when}: {answer.reason}: {answer.sentence}"
+
+
+def _named(state: State, key: str) -> str:
+    account = _account(state, key)
+    if account is not None:
+        return f"{account.kind} {account.namespace}/{account.name}"
+    group = application_by_claim(state, key)
+    if group is None:
+        return key
+    _, namespace, title = group.key
+    kind, _, name = title.partition("/")
+    return f"{kind} {namespace}/{name}"
 
 
 def _when(in_ms: int, at_ms: int) -> str:

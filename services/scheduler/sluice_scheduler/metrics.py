@@ -40,7 +40,9 @@ BYPASSED = Gauge("sluice_bypassed_pods", "Open pods in bound namespaces without 
 MISDIRECTED = Gauge(
     "sluice_misdirected_pods", "Gated pods whose binding or queue label leads to no usable queue", ["cell"]
 )
-WAITING = Gauge("sluice_waiting_pods", "Pods in line", ["cell", "queue"])
+WAITING = Gauge(
+    "sluice_waiting_pods", "Pods that wait behind the gate, as the Queue shows", ["cell", "queue"]
+)
 WAITING_APPLICATIONS = Gauge(
     "sluice_waiting_workloads", "Applications that wait to be admitted, as the Queue shows", ["cell", "queue"]
 )
@@ -54,10 +56,9 @@ PASS_PENDING = Gauge(
     f"{_PREFIX}_pass_pending", "1 while a pass has left something to the next records", ["cell"]
 )
 OFFSET = Gauge(f"{_PREFIX}_next_offset", "Where in the input log the ledger stands", ["cell"])
-#: The queues that WAITING tells of, by cell.
-_shown: dict[str, frozenset[str]] = {}
 #: Metrics that repeat a queue's report: which field of it, and by how much that is divided.
 _OF_REPORTS: Final = (
+    (WAITING, "pending", 1),
     (WAITING_APPLICATIONS, "pending_workloads", 1),
     (ADMITTED_APPLICATIONS, "admitted_workloads", 1),
     (LOST_WORK, "lost_work_ms", 1000),
@@ -75,7 +76,6 @@ def observe_commit(cell: str, commit: Commit, state: State) -> None:
     BYPASSED.labels(cell).set(len(state.bypassed))
     MISDIRECTED.labels(cell).set(len(state.misdirected))
     if state.begun:
-        _observe_lines(cell, {queue: len(leaf.line) for queue, leaf in state.forest.leaves.items()})
         PASS_PENDING.labels(cell).set(1 if state.cell.unfinished else 0)
         ASIDE.labels(cell).set(len(state.asides))
         changed = commit.changes if cell in _reported else {each.key: each for each in state.reports}
@@ -103,21 +103,11 @@ def _forget_report(cell: str, queue: str) -> None:
         gauge.remove(cell, queue)
 
 
-def _observe_lines(cell: str, lengths: Mapping[str, int]) -> None:
-    """A queue that is no more is none that still waits."""
-    for queue in _shown.get(cell, frozenset()) - lengths.keys():
-        WAITING.remove(cell, queue)
-    for queue, length in lengths.items():
-        WAITING.labels(cell, queue).set(length)
-    _shown[cell] = frozenset(lengths)
-
-
 def forget(cell: str) -> None:
     """What a cell holds is told by its owner alone: who has lost it would go on telling the past."""
     for gauge in (ASIDE, BYPASSED, MISDIRECTED, OFFSET, PASS_PENDING):
         with suppress(KeyError):
             gauge.remove(cell)
-    _observe_lines(cell, {})
     for queue in list(_reported.get(cell, ())):
         _forget_report(cell, queue)
     _reported.pop(cell, None)

@@ -43,6 +43,7 @@ class Intake:
         self._dead_letters = dead_letters
         self._sync_ids = sync_ids
         self._relist = relist
+        self._told: set[str] = set()  # uids of those that something was passed over of: told once a list
         self._changes = {
             change: metrics.EVENTS.labels(kind.type, change)
             for change in ("LISTED", "ADDED", "MODIFIED", "DELETED")
@@ -51,6 +52,7 @@ class Intake:
     def begin(self, version: int, requests: Mapping[str, int]) -> None:
         """A list as of `version` begins; `requests` are the RESYNC decisions that it answers, by cell."""
         self._sync = next(self._sync_ids)
+        self._told.clear()
         self._router.begin(self._kind.type)
         self._mark("BEGIN", version, requests)
 
@@ -89,6 +91,14 @@ class Intake:
             return
         for cell in cells:
             self._publisher.put(cell, event)
+        if cells and change != "DELETED":
+            self._tell_of_unread(taken, event.uid)
+
+    def _tell_of_unread(self, taken: Object, uid: str) -> None:
+        unread = self._kind.unread(taken)
+        if unread is not None and uid not in self._told:
+            self._told.add(uid)
+            self._dead_letters.put(self._kind.type, taken, unread)
 
     def _mark(self, phase: Literal["BEGIN", "END"], version: int, requests: Mapping[str, int]) -> None:
         for cell in self._router.cells:

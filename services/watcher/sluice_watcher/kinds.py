@@ -19,6 +19,7 @@ from sluice.vocabulary import API_VERSION
 from sluice_watcher import normalise
 from sluice_watcher.applications.templates import Overheads
 from sluice_watcher.normalise import Sighting
+from sluice_watcher.requests import Object
 from sluice_watcher.routing import Router
 
 
@@ -28,6 +29,8 @@ class Kind:
     path: str
     normalise: Callable[[Sighting], ObjectEvent]
     cells: Callable[[Router, Any, Sighting], tuple[str, ...]]  # which cells such an event goes to
+    #: What is passed over of an object that can be read.
+    unread: Callable[[Object], Exception | None] = lambda _: None
     optional: bool = False  # where nobody has installed it, there is nothing of it
 
 
@@ -64,5 +67,5 @@ def watched_kinds(
         Kind("runtimeclass", f"{nodes}/runtimeclasses", normalise.runtime_class, Router.runtime_class),
         Kind("node", "/api/v1/nodes", normalise.node, Router.node),
         *workloads,
-        Kind("pod", "/api/v1/pods", normalise.pod, Router.pod),
+        Kind("pod", "/api/v1/pods", normalise.pod, Router.pod, normalise.unread_of_pod),
     )

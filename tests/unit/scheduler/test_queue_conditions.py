@@ -59,6 +59,34 @@ def test_guarantees_in_one_pool_are_compared_with_what_that_has(cell: OneCell) -
     assert cell.complaints("b")["GuaranteesFit"].startswith(told)
 
 
+def test_children_that_are_guaranteed_more_than_the_limit_above_lets_them_hold_say_so(cell: OneCell) -> None:
+    cell.queue("org", limit={"cpu": "4"})
+    cell.queue("a", parent="org", guaranteed={"cpu": "3"})
+    cell.queue("b", parent="org", guaranteed={"cpu": "25%"})
+    cell.queue("idle", parent="org")
+    names = ("org", "a", "b", "idle")
+    told = (
+        "guaranteed.cpu: the queues below org are guaranteed 5 cpu in all (a 3, b 2), and limit.cpu of org lets them "
+        "hold 4: lower guaranteed.cpu of these, or raise limit.cpu of org"
+    )
+    assert [cell.complaints(name).get("GuaranteesFit", "") for name in names] == ["", told, told, ""]
+    cell.queue("org", limit={"cpu": "5"})
+    assert [cell.complaints(name).get("GuaranteesFit", "") for name in names] == [""] * 4
+
+
+def test_a_limit_above_in_one_pool_is_compared_with_guarantees_there(cell: OneCell) -> None:
+    cell.pool("other", cpu=8000)
+    cell.queue("org", pools={"other": {"limit": {"cpu": "1"}}})
+    cell.queue("a", parent="org", guaranteed={"cpu": "3"})
+    cell.queue("b", parent="org", pools={"other": {"guaranteed": {"cpu": "2"}}})
+    assert "GuaranteesFit" not in cell.complaints("a")
+    told = "are guaranteed 2 cpu in pool other in all (b 2), and limit.cpu of org lets them hold 1"
+    assert told in cell.complaints("b")["GuaranteesFit"]
+    cell.queue("org", limit={"cpu": "25%"})
+    told = "are guaranteed 5 cpu in all (a 3, b 2), and limit.cpu of org lets them hold 4"
+    assert told in cell.complaints("a")["GuaranteesFit"], "2 in each pool"
+
+
 @pytest.mark.parametrize(
     ("parent", "children", "words"),
     [

@@ -85,6 +85,57 @@ def test_a_mistake_is_told_with_its_line_and_field(  # noqa: PLR0917
     told = capsys.readouterr().err
     assert f"{file}:{line}:" in told
     assert words in told
+    assert "Input should" not in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("count: 1", "count: one", "8: events.0.submit.podSets.0.count: write a whole number, not 'one'"),
+        ("count: 1", "count: 1.5", "8: events.0.submit.podSets.0.count: write a whole number, not 1.5"),
+        ("count: 1", "count: []", "8: events.0.submit.podSets.0.count: write a whole number"),
+        ("count: 1", "count: -1", "8: events.0.submit.podSets.0.count: write 0 or more, not -1"),
+        ("count: 1, ", "", "8: events.0.submit.podSets.0.count: it is missing: write it"),
+        (
+            "name: w",
+            "name: 5",
+            "8: events.0.submit.name: write a text, in quotes if it looks like a number, not 5",
+        ),
+        ("name: w", "name: ''", "8: events.0.submit.name: write a text that is not empty, not ''"),
+        ("nodes: 1", "nodes: 999999", "4: pools.0.nodes: write 100000 or less, not 999999"),
+        ("nodes: 1", "nods: 1", "4: pools.0.nods: there is no such field: correct its name, or take it out"),
+        ("kind: Scenario", "kind: Play", "2: kind: write 'Scenario', not 'Play'"),
+        ("kind: Scenario", "kind: Scenario\nhalfLife: 0s", "3: halfLife: write more than 0, not 0"),
+        (
+            "kind: Scenario",
+            "kind: Scenario\nuntil: soon",
+            "3: until: 'soon' is not a time: write for example 10s",
+        ),
+        ("  - {name: a}", "  a: {name: a}", "5: queues: write a list"),
+        ("  - {name: a}", "  - a", "6: queues.0: write a mapping, not 'a'"),
+        ("\n  - {name: a}", " []", "5: queues: write one entry at least"),
+        (
+            "{name: a}",
+            "{name: a, ordering: fifo}",
+            "6: queues.0.ordering: write 'strictFifo' or 'bestEffortFifo'",
+        ),
+        (
+            "{name: a}",
+            "{name: a, policy: My}",
+            "6: queues.0.policy: write lower-case letters, digits and hyphens",
+        ),
+        (
+            "{name: a}",
+            "{name: a, reclaim: {enabled: perhaps}}",
+            "reclaim.enabled: write true or false, not 'per",
+        ),
+        ("events:", "events:\n  - {at: 0, setQueue: {name: a, weight: x}}", "setQueue.weight: write a whole"),
+    ],
+)
+def test_what_is_wanted_is_said_in_our_own_words(old: str, new: str, told: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        parse(GOOD.replace(old, new), name="scenario")
+    assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(

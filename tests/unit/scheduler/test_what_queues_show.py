@@ -72,6 +72,7 @@ def test_metrics_tell_the_same_and_whether_a_pass_is_pending() -> None:
     observe(cell)
     named = {"cell": CELL, "queue": "team"}
     assert shown_metric("sluice_waiting_workloads", **named) == 2
+    assert shown_metric("sluice_waiting_pods", **named) == 0, "they have none yet"
     assert shown_metric("sluice_admitted_workloads", **named) == 1
     assert shown_metric("sluice_lost_work_seconds", **named) == 0
     assert shown_metric("sluice_scheduler_pass_pending", cell=CELL) == 0
@@ -80,7 +81,8 @@ def test_metrics_tell_the_same_and_whether_a_pass_is_pending() -> None:
     cell.state.take_changes()
     cell.state.leave_unfinished("serve")
     observe(cell, dict.fromkeys(["report/queue/team"]))
-    assert shown_metric("sluice_waiting_workloads", **named) is None, "the queue is gone"
+    for gone in ("sluice_waiting_workloads", "sluice_waiting_pods"):
+        assert shown_metric(gone, **named) is None, "the queue is gone"
     assert shown_metric("sluice_scheduler_pass_pending", cell=CELL) == 1
     forget(CELL)
     assert shown_metric("sluice_scheduler_pass_pending", cell=CELL) is None

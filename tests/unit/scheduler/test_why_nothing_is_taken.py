@@ -8,6 +8,9 @@ import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import ReportWorkload
 from sluice_scheduler.core.reports.explain import Answer, why
+from sluice_scheduler.core.reports.explain import waiting as waits_in
+from sluice_scheduler.simulator.run import Simulation
+from sluice_scheduler.simulator.scenario import Scenario
 
 WAITS = "waits for 2 cpu under pool default's cpu"
 OFF = "nothing may be taken back there (reclaim.enabled is false)"
@@ -112,3 +115,72 @@ def test_room_that_was_kept_in_vain_rests() -> None:
     assert "; that ends in " in answer(cell, "large").sentence
     cell.pass_seconds(7)
     assert_all_say(cell, "large", "NoRoom", WAITS)
+
+
+def owed(*, until: str = "20s", gang: bool = False, policy: str = "drf", **rich: Any) -> Simulation:
+    """`a` holds four cpus, in one gang or as single pods, and `b` waits for the two that it deserves."""
+
+    def submit(at: int, name: str, queue: str, count: int, least: int = 0) -> dict[str, Any]:
+        pods = [{"name": "main", "count": count, "minCount": least, "requests": {"cpu": "1"}}]
+        return {"at": at, "submit": {"name": name, "queue": queue, "podSets": pods}}
+
+    content = {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "policy": policy,
+        "pools": [{"name": "default", "nodes": 1, "capacity": {"cpu": "4"}}],
+        "queues": [{"name": "a", **rich}, {"name": "b"}],
+        "events": [
+            submit(0, "holds", "a", 4, 4 * gang),
+            submit(1, "waits", "b", 2),
+            {"at": until, "setQueue": {"name": "b"}},
+        ],
+        "until": until,
+    }
+    simulation = Simulation(Scenario.model_validate(content))
+    simulation.run()
+    return simulation
+
+
+def test_a_tenure_is_told_with_when_it_ends() -> None:
+    """Then the room goes over."""
+    state = owed(gang=True, tenureSeconds=60).cell.state
+    told = (
+        "; b has 0.0% by weight and deserves 50.0%; nothing is taken back for it: what lifts a above what is deserved "
+        "there has a tenure, which ends in 40 s at the earliest"
+    )
+    assert why(state, waits_in(state, "b")[0]).sentence.endswith(told)
+    later = owed(gang=True, tenureSeconds=60, until="120s").cell.state
+    assert waits_in(later, "b") == []
+
+
+@pytest.mark.parametrize(
+    ("rich", "because"),
+    [
+        ({"policy": "fifo"}, "the policy of its queues takes back nothing"),
+        (
+            {"tenureSeconds": 0, "reclaim": {"minimumRunTimeSeconds": 3600}},
+            "more than is deserved is held by a, but no move that the rules allow makes the sharing fairer",
+        ),
+    ],
+    ids=["policy", "no-move"],
+)
+def test_what_else_keeps_a_claim_from_what_its_queue_deserves(rich: dict[str, Any], because: str) -> None:
+    state = owed(**rich).cell.state
+    assert why(state, waits_in(state, "b")[0]).sentence.endswith(f"; nothing is taken back for it: {because}")
+
+
+def test_room_that_nobody_has_too_much_of_is_not_taken_back() -> None:
+    cell = Applications("team", cpu=2000)
+    cell.pods("runs-1")
+    cell.application("large", pod_set("main", 2, 2, 2))
+    cell.pass_seconds(3)
+    told = "; nothing is taken back for it: nobody holds more than he deserves of what it asks for; it fits once 1"
+    assert told in answer(cell, "large").sentence
+
+
+def test_who_is_told_of_a_rule_is_told_of_nothing_else() -> None:
+    cell = Applications("team", "other", cpu=4000)
+    cell.queue("other", reclaim={"enabled": False})
+    waiting(cell)
+    assert "; nothing is taken back for it" not in answer(cell, "owed").sentence

@@ -14,8 +14,12 @@ def facts(**parts: Any) -> PodFacts:
     return normalise.pod(seen(pod(**parts))).pod
 
 
+def saying(text: str) -> dict[str, Any]:
+    return pod(metadata={"annotations": {"sluice.dev/saved-at": text}})
+
+
 def saved(text: str) -> int:
-    return facts(metadata={"annotations": {"sluice.dev/saved-at": text}}).saved_ms
+    return normalise.pod(seen(saying(text))).pod.saved_ms
 
 
 @pytest.mark.parametrize(
@@ -30,25 +34,30 @@ def saved(text: str) -> int:
 )
 def test_when_it_saved_its_work_is_an_rfc_3339_time(text: str, saved_ms: int) -> None:
     assert saved(text) == saved_ms
+    assert normalise.unread_of_pod(saying(text)) is None
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "yesterday",
         "1767323045",
         "2026-01-02",
         "2026-01-02T03:04:05",  # of which zone?
         "2026-13-02T03:04:05Z",
         "2026-01-02T03:04:05+99:00",
-        "0001-01-01T00:00:00+14:00",
-        "1969-12-31T23:59:59Z",
         "٢٠٢٦-01-02T03:04:05Z",
     ],
 )
-def test_nonsense_says_nothing(text: str) -> None:
+def test_nonsense_says_nothing_and_is_told(text: str) -> None:
     assert saved(text) == 0
+    assert "is no time: write one such as" in str(normalise.unread_of_pod(saying(text)))
+
+
+@pytest.mark.parametrize("text", ["", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+def test_who_does_not_say_when_has_saved_nothing(text: str) -> None:
+    assert saved(text) == 0
+    assert normalise.unread_of_pod(saying(text)) is None
 
 
 def test_a_time_in_the_future_says_nothing() -> None:

@@ -339,6 +339,32 @@ async def test_what_cannot_be_read_is_set_aside_and_the_rest_goes_on(world: Worl
         assert (letter.header("sluice_kind"), letter.header("sluice_cluster")) == ("pod", "east")
 
 
+async def test_what_is_passed_over_of_a_pod_is_told_once_and_the_pod_goes_on(world: World) -> None:
+    def put(namespace: str, saved_at: str) -> None:
+        metadata = {"annotations": {"sluice.dev/saved-at": saved_at}}
+        spec = {"containers": [container(cpu="1")]}
+        world.put("pod", "calm", namespace, metadata=metadata, spec=spec, status={"phase": "Running"})
+
+    def letters() -> list[str]:
+        found = world.log.messages.get((f"dlq.{world.settings.events_topic}", 0), [])
+        return [f"{(letter.key or b'').decode()}: {letter.header('sluice_error')}" for letter in found]
+
+    for namespace in ("team-a", "nobodys"):
+        put(namespace, "yesterday")
+    async with world.watching():
+        assert world.told("one", "pod") == ["BEGIN", "ADDED calm", "END"]
+        [letter] = letters()
+        assert letter.startswith(
+            "pod/team-a/calm: ApplicationError: metadata.annotations.sluice.dev/saved-at: 'yesterday' is no time: "
+            "write one such as 2026-01-31T12:00:00Z"
+        )
+        put("team-a", "today")
+        put("team-a", "2026-01-31T12:00:00Z")
+        await world.settle()
+        assert world.told("one", "pod")[-2:] == ["MODIFIED calm", "MODIFIED calm"]
+        assert letters() == [letter]
+
+
 async def test_time_never_goes_back_within_a_cell(world: World) -> None:
     async with world.watching():
         for number in range(50):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from sluice.programs import ends_with_its_reader
+from sluice.programs import INTERRUPTED, ends_quietly
 
 from sluice_local import Stack, StackError
 from sluice_local.demo import summary
@@ -37,7 +37,8 @@ The stack and the services still run. To look closer:
   sluice audit tail -n 30        what was decided, and why
   sluice status                  whether all is well
   kubectl get queues,dynamicworkloads,jobs -A     the same, seen from Kubernetes
-  make down                      end everything
+  make down                      end everything; the demo's pool and queues are there again after `make up`
+  sluice-local down --purge      end everything, and forget them with all else of this stack
 """
 
 
@@ -89,7 +90,7 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main() -> int:
     options = _options()
     console = _Console(highlight=False)
@@ -102,7 +103,7 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The stack and the services still run: `make down` ends them.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:

@@ -14,6 +14,8 @@ from sluice_local.demo.scenario import ETL, LABEL, ML, TENANTS
 from sluice_local.errors import StackError
 
 _WITHIN_S: Final = 60.0
+#: So many of what is not the demo's a message names.
+_NAMED: Final = 3
 _SLUICE: Final = "/apis/sluice.dev/v1alpha1"
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _POOL: Final = f"{_SLUICE}/resourcepools/{scenario.POOL}"
@@ -39,6 +41,12 @@ def set_stage(api: Api, say: Say) -> None:
     objects = _objects()
     for path in objects:
         _refuse_what_is_not_ours(api, path)
+    if others := _others(api):
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        say(
+            f"beside {', '.join(others[:_NAMED])}{more}, which stay as they are: pods of theirs may use the demo's "
+            "nodes, so it may look otherwise. To have it alone: SLUICE_STACK=demo make demo"
+        )
     if _left(api):
         say("taking away the last run's applications")
         for tenant in TENANTS:
@@ -73,6 +81,16 @@ def _refuse_what_is_not_ours(api: Api, path: str) -> None:
             f"The demo needs the name {path.rpartition('/')[2]} ({path}), which something of yours bears in "
             "this stack. Run it in a stack of its own: SLUICE_STACK=demo make demo"
         )
+
+
+def _others(api: Api) -> list[str]:
+    """Queues and pools of the cell that are not the demo's."""
+    found = []
+    for kind, plural in (("Queue", "queues"), ("ResourcePool", "resourcepools")):
+        listed = (api.get(f"{_SLUICE}/{plural}") or {}).get("items", ())
+        metadata = [each["metadata"] for each in listed]
+        found += [f"{kind} {each['name']}" for each in metadata if LABEL not in each.get("labels", {})]
+    return found
 
 
 def _is_served(api: Api, path: str) -> bool:

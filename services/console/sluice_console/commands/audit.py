@@ -6,13 +6,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sluice.kafka import DEAD_LETTER_PREFIX
-
 from sluice_console import letters
 from sluice_console.commands import Context
 from sluice_console.errors import OK, ConsoleError
 from sluice_console.lines import Line, LogLines, Source, merged
-from sluice_console.topics import Topics
+from sluice_console.topics import Topics, dead_letter_topics
 
 _POLL_S: Final = 1.0
 #: An idle cell's log is all ticks; so many records from its end nobody looks for anything else.
@@ -34,7 +32,7 @@ def show_tail(context: Context) -> int:
 def show_dead_letters(context: Context) -> int:
     """The last of each log's, cell by cell."""
     settings, shown = context.settings, 0
-    names = tuple(DEAD_LETTER_PREFIX + name for name in (settings.events_topic, settings.decisions_topic))
+    names = dead_letter_topics(settings)
     for cell in context.cells:
         with Topics(settings, settings.cells[cell], names) as topics:
             bounds = topics.bounds()

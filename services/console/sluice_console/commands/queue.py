@@ -43,8 +43,8 @@ def show_one(context: Context) -> int:
     below = [other.name for other in found.values() if other.parent == name]
     namespaces = views.namespaces_of(name, snapshots)
     if context.options.json:
-        more = {"spec": view.facts, "children": below, "boundNamespaces": namespaces}
-        context.print_json(views.as_json(view) | more)
+        spec = {"spec": view.facts, "inForce": views.in_force(view)}
+        context.print_json(views.as_json(view) | spec | {"children": below, "boundNamespaces": namespaces})
     else:
         tables.show_queue(
             context.out,

@@ -9,7 +9,7 @@ from sluice_console.commands import Context
 from sluice_console.errors import OK, PROBLEM
 from sluice_console.lines import LogLines
 from sluice_console.redis_reader import Snapshot
-from sluice_console.topics import Topics
+from sluice_console.topics import Topics, dead_letter_topics
 
 
 def show(context: Context) -> int:
@@ -28,14 +28,17 @@ def show(context: Context) -> int:
 def _cell_status(context: Context, snapshot: Snapshot) -> health.CellStatus:
     settings = context.settings
     partition = settings.cells[snapshot.cell]
-    with Topics(settings, partition, (settings.events_topic, settings.decisions_topic)) as topics:
+    logs = (settings.events_topic, settings.decisions_topic)
+    letters = dead_letter_topics(settings)
+    with Topics(settings, partition, (*logs, *letters)) as topics:
         bounds = topics.bounds()
-        recent = topics.read({name: bound.last(health.RECENT) for name, bound in bounds.items()})
+        recent = topics.read({name: bounds[name].last(health.RECENT) for name in logs})
     return health.judge(
         snapshot,
         partition=partition,
         events=bounds[settings.events_topic],
         recent_events=LogLines("event").of(recent[settings.events_topic]),
         recent_decisions=LogLines("decision").of(recent[settings.decisions_topic]),
+        dead_letters=sum(bounds[name].end - bounds[name].first for name in letters),
         now_ms=time.time_ns() // 1_000_000,
     )

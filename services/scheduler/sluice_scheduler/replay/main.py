@@ -14,7 +14,7 @@ from sluice.beginnings import NoBeginningError, find_beginning
 from sluice.bugreport import BugReportError, FileRecords
 from sluice.kafka import LogError
 from sluice.places import FROM_HELP, place, where
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 from sluice.records import KafkaRecords, Records
 
 from sluice_scheduler.core import State
@@ -36,7 +36,7 @@ _PROBLEMS: Final = (
 )  # fmt: skip
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:

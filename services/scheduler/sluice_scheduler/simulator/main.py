@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from sluice.programs import ends_with_its_reader
+from sluice.programs import ends_quietly
 
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.explain import explain
@@ -29,7 +29,7 @@ LINES_MAX: Final = 200
 OF_A_TRACE: Final = ("trace", "nodes", "queues", "columns", "part")
 
 
-@ends_with_its_reader()
+@ends_quietly()
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:

@@ -8,10 +8,12 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from sluice.vocabulary import DEFAULT_CELL
 
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.scenario import Event, Expectation, Queue, Scenario, ScenarioError, copies
+from sluice_scheduler.simulator.wanted import in_words
 
 #: The way to a part of the file: keys, and numbers in lists.
 Place: TypeAlias = tuple[Any, ...]
@@ -93,10 +95,9 @@ def _refuse_repeated_keys(name: str, node: yaml.Node | None, place: Place, seen:
             _refuse_repeated_keys(name, value, here, seen)
 
 
-def _told(name: str, root: yaml.Node | None, problem: Any) -> str:
-    place = tuple(problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{name}:{_line(root, place)}: {_field(place) or 'the file'}: {message}"
+def _told(name: str, root: yaml.Node | None, problem: ErrorDetails) -> str:
+    place = problem["loc"]
+    return f"{name}:{_line(root, place)}: {_field(place) or 'the file'}: {in_words(problem)}"
 
 
 def _field(place: Place) -> str:
@@ -168,7 +169,7 @@ class _Names:
             after = Queue.model_validate({**before, **change})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
-            self._fail((*place, *problem["loc"]), problem["msg"].removeprefix("Value error, "))
+            self._fail((*place, *problem["loc"]), in_words(problem))
         self._specs[after.name] = after
         self._check_names_in(after, place)
 

@@ -10,12 +10,13 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot, pod_cost
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.passes.kept import passable
-from sluice_scheduler.core.reports.why import Why, reason_of
-from sluice_scheduler.core.state.members import queue_of
+from sluice_scheduler.core.reports.untaken import why_nothing_is_taken
+from sluice_scheduler.core.reports.why import RULES, Why, reason_of
+from sluice_scheduler.core.state.members import queue_of, workload_of
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.turns import turn_of
 from sluice_scheduler.core.stored.accounts import Pod, Workload
@@ -30,7 +31,8 @@ UNCOUNTED: Final = "; the devices of its resourceClaims are not counted: no queu
 class Answer:
     reason: str  # a code, CamelCase
     sentence: str
-    position: int | None = None  # in its queue, from 1; None: it stands in no line
+    line: str = ""  # the queue in whose line it stands; empty: in none
+    position: int | None = None  # in that line, from 1
     eta_ms: int | None = None  # when it is expected to be served; None: nothing to go by
 
 
@@ -47,7 +49,11 @@ def why(state: State, key: str) -> Answer:
     found = reason_of(state, key)
     position, eta_ms = Lines(state).standing(found)
     return Answer(
-        reason=found.reason, sentence=_at_length(state, key, found), position=position, eta_ms=eta_ms
+        reason=found.reason,
+        sentence=_at_length(state, key, found),
+        line=found.claim.line if found.claim is not None else "",
+        position=position,
+        eta_ms=eta_ms,
     )
 
 
@@ -62,7 +68,10 @@ def _at_length(state: State, key: str, found: Why) -> str:
         sentence += f", {leaving} in all"
     if found.claim is not None and found.spot is not None:
         leaf = state.forest.leaves[found.claim.line]
-        sentence += _standing(state, leaf) + _ends_before(state, leaf, found.claim, found.spot)
+        sentence += _standing(state, leaf)
+        if found.reason not in RULES:
+            sentence += why_nothing_is_taken(state, leaf, found.claim, found.spot)
+        sentence += _ends_before(state, leaf, found.claim, found.spot)
     if pod is not None and pod.facts.claims_devices:
         sentence += UNCOUNTED
     return sentence
@@ -78,10 +87,16 @@ def _standing(state: State, leaf: Branch) -> str:
 
 def _ends_before(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
     """How many of its queue's pods must have ended for it to fit under every bound, whichever of them end and
-    whatever those before it in line take; nothing where that alone does not make room."""
-    missing = _missing(state, leaf, claim, spot)
+    whatever those before it in line take; nothing where that alone does not make room. What is evicted or deleted
+    leaves in any case: its room is not waited for once more."""
     pods = [state.pod(key) for key in state.holders.get(leaf.name, ())]
-    costs = [pod_cost(pod) for pod in pods if not pod.evicting]
+    deleted = [pod_cost(pod) for pod in pods if pod.facts.deleting and not pod.evicting]
+    needs = _missing(state, leaf, claim, spot)
+    missing = {room: amount - _leaving(room, deleted) for room, amount in needs.items()}
+    missing = {room: amount for room, amount in missing.items() if amount > 0}
+    if needs and not missing:
+        return "; it fits once those are gone that leave already" + _if_left(state, leaf, claim, needs)
+    costs = [pod_cost(pod) for pod in pods if not (pod.evicting or pod.facts.deleting)]
     costs = [each for each in costs if any(room.bound.part(each) for room in missing)]
     ends = [_ends_for(amount, (room.bound.part(each) for each in costs)) for room, amount in missing.items()]
     if not ends or None in ends:
@@ -89,8 +104,18 @@ def _ends_before(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
     count = max(end for end in ends if end is not None)
     resources = " or ".join(sorted({room.bound.dims[0][2] for room in missing}))
     have = "has" if count == 1 else "have"
-    condition = ", if others leave it the room" if _is_contested(state, leaf, claim, missing) else ""
+    condition = _if_left(state, leaf, claim, missing)
     return f"; it fits once {count} of {leaf.name}'s pods with {resources} {have} ended{condition}"
+
+
+def _leaving(room: Room, deleted: Iterable[Cost]) -> int:
+    """How much of a room evicted pods still take, beyond what is promised to others, and these."""
+    evicted = sum(max(0, room.branch.leaving.get(dim, 0)) for dim in room.bound.dims)
+    return evicted + sum(map(room.bound.part, deleted))
+
+
+def _if_left(state: State, leaf: Branch, claim: Claim, rooms: Collection[Room]) -> str:
+    return ", if others leave it the room" if _is_contested(state, leaf, claim, rooms) else ""
 
 
 def _missing(state: State, leaf: Branch, claim: Claim, spot: Spot) -> dict[Room, int]:
@@ -179,6 +204,16 @@ def waiting(state: State, queue: str) -> list[str]:
         aside = sorted(each.what for each in state.asides if queue_of(state, each.what) == name)
         found += [*(p.claim for p in promised), *(claim.key for claim in in_line), *misdirected, *aside]
     return found
+
+
+def by_application(state: State, waits: Iterable[str]) -> dict[str, int]:
+    """What waits, and as how many claims: the growth of an application is told of with it, and once."""
+    told: Counter[str] = Counter()
+    for key in waits:
+        stands = key in state.forest.claims or state.promise_for(key) is not None
+        workload = workload_of(state, key) if stands else None
+        told[workload.key if workload is not None else key] += 1
+    return dict(told)
 
 
 def pausing(state: State, queue: str) -> list[str]:

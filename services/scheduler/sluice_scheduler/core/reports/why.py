@@ -45,6 +45,7 @@ _RULES: Final[dict[Rule, tuple[str, str]]] = {
     ),
     RECLAIM_OFF: ("ReclaimOff", "nothing may be taken back there (reclaim.enabled is false)"),
 }
+RULES: Final = frozenset(reason for reason, _ in _RULES.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +198,7 @@ def _of_member(state: State, pod: Pod) -> Why:
         return _in_replica(state, app, pod.pod_set)
     workload = workload_of(state, pod.key)
     if workload is None:
-        return _alone(pod, app)
+        return _alone(state, pod, app)
     whole = reason_of(state, workload.key)
     if not workload.admitted:
         return replace(
@@ -209,10 +210,17 @@ def _of_member(state: State, pod: Pod) -> Why:
     return whole if whole.waits else Why(reason="NextPass", sentence="it is about to be decided")
 
 
-def _alone(pod: Pod, app: Application | None) -> Why:
+def _alone(state: State, pod: Pod, app: Application | None) -> Why:
     """It stands in no line, and no application of its own is known."""
     if app is None:
         return Why(reason="NextPass", sentence=f"{pod.name} has just arrived")
+    whole = _in_line(state, app.claim_key)
+    if whole is not None:
+        return replace(
+            whole,
+            reason="WaitsForGroup",
+            sentence=f"all of {pod.application} open together: {whole.sentence}",
+        )
     if pod.facts.group_size:
         there = sum(len(book.waiting) + len(book.holding) for book in app.books.values())
         sentence = f"{there} of the {app.group_size} pods of its group {pod.application} are there"
