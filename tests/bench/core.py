@@ -123,8 +123,10 @@ class Bench:
         requests: Callable[[int], Resources] = four_sizes,
         queues: Sequence[str] = (),
         series: int = 0,
+        bound: bool = False,
     ) -> Iterator[PodEvent]:
-        """Gated pods that come one after another, to each queue in turn. `series`: those of another come beside."""
+        """Gated pods that come one after another, to each queue in turn. `series`: those of another come beside.
+        `bound`: to each pool in turn."""
         names = queues or self.queues
         for number in range(count):
             self._version += 1
@@ -134,7 +136,12 @@ class Bench:
                 namespace=names[number % len(names)],
                 change="ADDED",
                 resource_version=self._version,
-                pod=PodFacts(requests=requests(number), created_ms=number, gated=True),
+                pod=PodFacts(
+                    requests=requests(number),
+                    created_ms=number,
+                    gated=True,
+                    node_selector={"pool": self.pools[number % len(self.pools)]} if bound else {},
+                ),
                 more=True,
                 **self._at(),
             )

@@ -193,13 +193,22 @@ def no_op_us(pending: int = 10_000) -> float:
 # ---- ticks and edits
 
 
-def tick_ms(queues: int, *, pools: int = 20, kinds: int = 50, rounds: int = 5) -> tuple[float, float]:
-    """Milliseconds of a tick after one pod came, in a tree: where there is room for everybody, and where every
-    queue waits."""
-    return _tick_ms(queues, pools, kinds, rounds, room=10), _tick_ms(queues, pools, kinds, rounds, room=1)
+class Ticks(NamedTuple):
+    """Milliseconds of a tick after one pod came, in a tree."""
+
+    with_room: float
+    all_wait: float
+    all_bound: float  # each pod that waits may go to one pool only
 
 
-def _tick_ms(queues: int, pools: int, kinds: int, rounds: int, *, room: int) -> float:
+def ticks_ms(queues: int, *, pools: int = 20, kinds: int = 50, rounds: int = 5) -> Ticks:
+    def tick_ms(room: int, *, bound: bool = False) -> float:
+        return _tick_ms(queues, pools, kinds, rounds, room=room, bound=bound)
+
+    return Ticks(tick_ms(10), tick_ms(1), tick_ms(1, bound=True))
+
+
+def _tick_ms(queues: int, pools: int, kinds: int, rounds: int, *, room: int, bound: bool) -> float:
     bench = Bench(queues, fan_out=FAN_OUT, pools=pools, kinds=kinds)
 
     def requests(number: int) -> Resources:
@@ -207,12 +216,12 @@ def _tick_ms(queues: int, pools: int, kinds: int, rounds: int, *, room: int) -> 
 
     for pool in bench.pools:
         bench.node(pool, room * 1_000 * queues // pools)
-    bench.submit(2 * queues, requests=requests)
+    bench.submit(2 * queues, requests=requests, bound=bound)
     for _ in range(3):
         bench.tick(1_000)
         bench.go_on()
     took = []
-    for event in bench.pods(rounds, requests=requests, series=1):
+    for event in bench.pods(rounds, requests=requests, series=1, bound=bound):
         step(bench.state, replace(event, more=False))
         watch = Watch()
         bench.tick(1_000)

@@ -52,6 +52,7 @@ class Deserving:
         self._sections = Sections(capacity, kind_of)
         #: Capacity by which shares are measured, those of crowded sections too.
         self._measures = self._capacity
+        self._kinds: dict[tuple[tuple[str, tuple[str, ...]], tuple[str, ...]], list[list[Kind]]] = {}
         self._asked: dict[Branch, Asked] = {}
         self._stale: dict[Branch, None] = {}  # branches whose children ask for something else than before
         self._given: dict[Branch, Amounts] = {}
@@ -93,6 +94,7 @@ class Deserving:
                 self._sections.count(branch)
         if self._sections.find(self._orphaned):
             self._measures = self._capacity | self._sections.measured()
+            self._kinds = {}
             self._all_stale = True
 
     # ---- bottom up
@@ -219,15 +221,23 @@ class Deserving:
 
     def _along(self, group: _Flowing, way: int, amounts: Iterable[float]) -> Amounts:
         """What a group asks for, by kind, in one of its supplies and in the crowded sections of it."""
-        ways, resources = group
-        supply, sections = ways[way]
-        asked = {resource: amount for resource, amount in zip(resources, amounts, strict=True) if amount > 0}
-        along = {(supply, resource): amount for resource, amount in asked.items()}
-        for section in sections:
-            for resource, amount in asked.items():
-                if (section, resource) in self._measures:
-                    along[(section, resource)] = amount
-        return along
+        found: Amounts = {}
+        for kinds, amount in zip(self._kinds_along(group[0][way], group[1]), amounts, strict=True):
+            if amount > 0:
+                for kind in kinds:
+                    found[kind] = amount
+        return found
+
+    def _kinds_along(self, way: tuple[str, tuple[str, ...]], resources: tuple[str, ...]) -> list[list[Kind]]:
+        """Of each resource: of the supply, and of the sections that are crowded by it."""
+        known = self._kinds.get((way, resources))
+        if known is None:
+            supply, sections = way
+            known = self._kinds[(way, resources)] = [
+                [(supply, each), *((name, each) for name in sections if (name, each) in self._measures)]
+                for each in resources
+            ]
+        return known
 
 
 def _leaves(branch: Branch) -> Iterator[Branch]:
