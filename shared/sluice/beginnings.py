@@ -65,7 +65,7 @@ async def _snapshots(
     records: Records, cell: str, partition: int, schema: int | None
 ) -> AsyncIterator[Beginning]:
     """The last one first."""
-    gathering = Gathering(cell)
+    gathering = Gathering(cell, await records.topic_id())
     async for received in records.snapshots(partition):
         found = gathering.take(received)
         if found is not None and schema in (None, found.standing.schema):

@@ -113,6 +113,9 @@ class FileRecords:
         except (KeyError, TypeError) as error:
             raise BugReportError(f"{path} holds a record without {error}") from error
 
+    async def topic_id(self) -> str:
+        return ""
+
     async def bounds(self, partition: int) -> tuple[int, int]:
         return _bounds(self._logs["event"])
 

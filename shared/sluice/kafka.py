@@ -94,9 +94,22 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
             with suppress(TopicAlreadyExistsError):  # another service was faster
                 admin.create_topics({name: wanted[name]})
         admin.wait_for_topics(names)
-        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(names)}
+        return _ids(admin, names)
     finally:
         admin.close()
+
+
+def topic_ids(settings: Settings) -> dict[str, str]:
+    """Of both logs, as they are; nothing is created."""
+    admin = KafkaAdminClient(**client_options(settings))
+    try:
+        return _ids(admin, [settings.events_topic, settings.decisions_topic])
+    finally:
+        admin.close()
+
+
+def _ids(admin: KafkaAdminClient, names: list[str]) -> dict[str, str]:
+    return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(names)}
 
 
 class LogWriter:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from sluice.kafka import LogReader, Received
 from sluice.settings import Settings
+from sluice.topics import standing_topics_id
 
 #: So many records of a log are read at a time, and so many parts of snapshots.
 PIECE: Final = 5_000
@@ -15,6 +16,11 @@ _PARTS: Final = 50
 
 class Records(Protocol):
     """One or several cells' records, by partition."""
+
+    async def topic_id(self) -> str:
+        """The id of events and decisions together; it is another one when either is made anew. Empty where all that
+        there is belongs together."""
+        ...
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset of the events that is still there, and the one after the last."""
@@ -48,6 +54,9 @@ class KafkaRecords:
         self._settings = settings
         #: By topic, because the reader of one piece is likely to read the next.
         self._readers: dict[str, LogReader] = {}
+
+    async def topic_id(self) -> str:
+        return await standing_topics_id(self._settings)
 
     async def bounds(self, partition: int) -> tuple[int, int]:
         return await (await self._reader(self._settings.events_topic)).bounds(partition)

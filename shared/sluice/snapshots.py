@@ -38,9 +38,15 @@ class Part:
     number: int
     rows: Mapping[str, bytes | None]  # None: it is gone
     standing: Standing | None = None  # of the last part
+    topics: str = ""  # the id of those that it is a part of: offsets and decisions of others are counted anew
 
     def message(self) -> Message:
-        about = {"cell": self.cell, "snapshot": self.snapshot, "number": self.number}
+        about = {
+            "cell": self.cell,
+            "snapshot": self.snapshot,
+            "number": self.number,
+            "topics": self.topics,
+        }
         standing = asdict(self.standing) if self.standing else None
         headers = [
             ("ce_specversion", b"1.0"),
@@ -87,17 +93,19 @@ class Snapshot:
 
 
 class Gathering:
-    """Finds whole snapshots of a cell among records that are read backwards, the newest first."""
+    """Finds whole snapshots of a cell among records that are read backwards, the newest first. `topics`: those of
+    others are none, unless it is empty."""
 
-    def __init__(self, cell: str) -> None:
+    def __init__(self, cell: str, topics: str = "") -> None:
         self._cell = cell
+        self._topics = topics
         self._last: Part | None = None
         self._parts: list[Received] = []
 
     def take(self, received: Received) -> Snapshot | None:
         """The snapshot that begins with this record, if it is whole."""
         part = Part.read(received, rows=False)
-        if part is None or part.cell != self._cell:
+        if part is None or part.cell != self._cell or self._topics not in ("", part.topics):
             return None
         if self._last is None or part.snapshot != self._last.snapshot:
             if part.standing is None:

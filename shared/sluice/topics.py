@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from sluice.kafka import LogError, ensure_topics
+from sluice.kafka import LogError, ensure_topics, topic_ids
 from sluice.settings import Settings
 
 #: So often a service asks.
@@ -20,7 +20,15 @@ class TopicsMadeAnewError(LogError):  # type: ignore[misc]
 
 async def topics_id(settings: Settings) -> str:
     """Of the two logs together: another one as soon as either was made anew. What is missing is made."""
-    ids = await asyncio.to_thread(ensure_topics, settings)
+    return _of_both(settings, await asyncio.to_thread(ensure_topics, settings))
+
+
+async def standing_topics_id(settings: Settings) -> str:
+    """The same for who only reads."""
+    return _of_both(settings, await asyncio.to_thread(topic_ids, settings))
+
+
+def _of_both(settings: Settings, ids: Mapping[str, str]) -> str:
     return f"{ids[settings.events_topic]}/{ids[settings.decisions_topic]}"
 
 

@@ -120,13 +120,13 @@ class CellOwner:
         self._quarantine = Quarantine()
         self._look_ahead = LookAhead(self._quarantine, records, self._partition)
         self._validator: Validator | None = None
-        self._snapshots = self._new_snapshots()
         #: Up to here records have been delivered; and where one of them raised, they are read from the log again,
         #: for nobody delivers them a second time.
         self._delivered = 0
         self._again = 0
         #: What offsets are counted in. Those of other topics say nothing here.
         self._topics = topics
+        self._snapshots = self._new_snapshots()
         self._problem = "not taken over yet"
         self._heard_s = self._clock.monotonic_s()
 
@@ -191,7 +191,13 @@ class CellOwner:
             tasks.create_task(self._decide(meta, state, outbox))
 
     def _new_snapshots(self) -> Snapshots:
-        return Snapshots(cell=self._cell, settings=self._settings, log=self._log, clock=self._clock)
+        return Snapshots(
+            cell=self._cell,
+            settings=self._settings,
+            log=self._log,
+            clock=self._clock,
+            topics=self._topics,
+        )
 
     async def _keep_snapshots(self) -> None:
         while True:

@@ -24,10 +24,6 @@ from sluice_scheduler.core.stored.entities import Entity
 class Log(Records, Protocol):
     """The topics, as the owner of a cell needs them. Closing gives up what is being appended."""
 
-    async def topic_id(self) -> str:
-        """The id of both topics together; it is another one when either is made anew."""
-        ...
-
     async def append(self, topic: str, partition: int, messages: list[Message]) -> int:
         """The offset of the last, once all are acknowledged."""
         ...

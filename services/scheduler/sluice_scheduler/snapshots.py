@@ -32,8 +32,10 @@ WAITING_MAX: Final = 4
 class Snapshots:
     """Those that one owner writes: one at its beginning, then one every so many records or minutes."""
 
-    def __init__(self, *, cell: str, settings: Settings, log: Log, clock: Clock) -> None:
+    def __init__(self, *, cell: str, settings: Settings, log: Log, clock: Clock, topics: str) -> None:
+        """`topics`: the id of those in which offsets and decisions are counted."""
         self._cell = cell
+        self._topics = topics
         self._topic = settings.snapshots_topic
         self._partition = settings.cells[cell]
         self._records = settings.snapshot_records or math.inf
@@ -81,7 +83,14 @@ class Snapshots:
                 time_ms=state.now_ms,
                 schema=SCHEMA,
             )
-        part = Part(cell=self._cell, snapshot=self._name, number=self._number, rows=rows, standing=standing)
+        part = Part(
+            cell=self._cell,
+            snapshot=self._name,
+            number=self._number,
+            rows=rows,
+            standing=standing,
+            topics=self._topics,
+        )
         self._waiting.put_nowait(part)
         self._number += 1
         if standing is not None:

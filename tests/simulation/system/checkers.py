@@ -326,6 +326,9 @@ class LoggedRecords:
     def _all(self, topic: str, first: int = 0, end: int = 2**60) -> list[Received]:
         return self._system.broker.at(topic, 0).records(0, first, end)
 
+    async def topic_id(self) -> str:
+        return self._system.broker.topics_id()
+
     async def bounds(self, partition: int) -> tuple[int, int]:
         log = self._system.broker.at(self._system.settings.events_topic, partition)
         return log.first, log.end

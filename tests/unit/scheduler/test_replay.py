@@ -135,6 +135,14 @@ async def test_a_snapshot_of_another_schema_is_passed_over() -> None:
         await find_beginning(cell.topics, "default", 0, "snapshot", schema=SCHEMA + 1)
 
 
+async def test_a_snapshot_of_former_topics_is_passed_over() -> None:
+    cell = await lived()
+    assert (await found_at(cell, "snapshot")).snapshot is not None
+    cell.topics.id = "made anew"
+    with pytest.raises(NoBeginningError):
+        await found_at(cell, "snapshot")
+
+
 async def test_where_retention_has_eaten_the_rebuild_the_oldest_snapshot_is_the_beginning() -> None:
     cell = await lived()
     cell.topics.begins[SETTINGS.events_topic] = 40

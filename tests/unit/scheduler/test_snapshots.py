@@ -29,7 +29,9 @@ class World:
     def __init__(self, rng: random.Random) -> None:
         self.topics = FakeTopics(SETTINGS)
         self.state = State({}, [Cell(config=CONFIG, next_seq=1)], derives=False)
-        self.snapshots = Snapshots(cell="default", settings=SETTINGS, log=self.topics, clock=FakeClock())
+        self.snapshots = Snapshots(
+            cell="default", settings=SETTINGS, log=self.topics, clock=FakeClock(), topics="1/2"
+        )
         self.offset = 0
         self.held: dict[int, dict[str, bytes]] = {}  # by offset
         self._rng = rng
