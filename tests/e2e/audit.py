@@ -5,28 +5,32 @@ whoever looks for the cause.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 from kafka.errors import KafkaError
 from redis import Redis, RedisError
+from sluice.bugreport import Header, Log, write
 from sluice.codec import DECISIONS, EPOCH_HEADER, EVENTS, UnreadableRecordError, find_header
 from sluice.decisions import Admit, Decision
-from sluice.events import Event, OutcomeEvent
+from sluice.events import Event, OutcomeEvent, RebuildEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, LogReader, Received
 from sluice.settings import Settings
 from sluice_local import Stack
 
 CELL = "default"
+REPORT = "bug-report.sluice"
 READ_WITHIN_S = 30
+_REBUILD = EVENTS.ce_type(RebuildEvent.type)
 
 
 class Audit:
@@ -123,16 +127,23 @@ class Audit:
         for log in stack.logs():
             shutil.copy(log, folder / f"{log.parent.name}-{log.name}")
         with suppress(KafkaError, OSError, TimeoutError):
-            for topic in (self.settings.events_topic, self.settings.decisions_topic):
-                self._export_topic(topic, folder / f"{topic}.jsonl.gz")
+            self.report(folder / REPORT)
         with suppress(RedisError):
             rows = {key.decode(): value.decode(errors="replace") for key, value in self.ledger().items()}
             (folder / "ledger.json").write_text(json.dumps(rows, indent=1))
 
-    def _export_topic(self, topic: str, file: Path) -> None:
-        with gzip.open(file, "wt") as lines:
-            for each in self.records(topic):
-                headers = {key: value.decode(errors="replace") for key, value in each.headers}
-                value = None if each.value is None else each.value.decode(errors="replace")
-                line = {"offset": each.offset, "partition": each.partition, "headers": headers}
-                lines.write(json.dumps(line | {"value": value}) + "\n")
+    def report(self, path: Path) -> None:
+        """Both topics, from the first REBUILD on, as a bug report: `sluice replay` plays it."""
+        events, decisions = map(self.records, (self.settings.events_topic, self.settings.decisions_topic))
+        events = (
+            list(dropwhile(lambda each: find_header(each.headers, "ce_type") != _REBUILD, events)) or events
+        )
+
+        async def both() -> AsyncIterator[tuple[Log, Received]]:
+            for event in events:
+                yield "event", event
+            for decision in decisions:
+                yield "decision", decision
+
+        header = Header(cell=CELL, partition=0, since="the first REBUILD", until="the last")
+        asyncio.run(write(path, header, both()))

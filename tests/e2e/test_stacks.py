@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import stacks
+from audit import REPORT
 from sluice_local import Stack
 from sluice_local.redis import Redis
 from stacks import Stacks
@@ -33,9 +36,14 @@ def test_a_stack_on_which_a_test_failed_is_reported_and_replaced(apart: Stacks) 
     before = pids(first)
     folder = apart.report("a-test-7", "it did not hold")
     assert folder is not None
-    assert {"error.txt", "ledger.json", "sluice.events.v1.jsonl.gz"} <= {
-        each.name for each in folder.iterdir()
-    }
+    assert {"error.txt", "ledger.json", REPORT} <= {each.name for each in folder.iterdir()}
+    replayed = subprocess.run(
+        [Path(sys.executable).with_name("sluice"), "replay", folder / REPORT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert {f"{name}-log" for name in ("kafka", "scheduler")} <= {each.stem for each in folder.iterdir()}
     second = apart.well()
     assert second.name != first.name

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,11 +15,7 @@ from audit import Audit
 from cluster import Tenants, node, observed, pod, pool, queue
 from cluster_api import Api
 from redis import Redis
-from releases import LAST, programs_of_the_last
-from sluice.bugreport import Header, Log, write
-from sluice.kafka import Received
-from sluice.records import KafkaRecords
-from sluice.settings import Settings
+from releases import programs_of_the_last
 from sluice_local import Stack
 from sluice_local.services import SERVICES
 
@@ -43,23 +37,9 @@ def main() -> None:
             work(stack)
             stack.stop("old-scheduler")
             keep_ledger(Redis.from_url(stack.endpoints.redis, decode_responses=True))
-            asyncio.run(keep_records(Audit(stack).settings))
+            Audit(stack).report(RECORDS)
         finally:
             stack.down(purge=True)
-
-
-async def keep_records(settings: Settings) -> None:
-    records = KafkaRecords(settings)
-
-    async def all_of_them() -> AsyncIterator[tuple[Log, Received]]:
-        for event in await records.events(0, *await records.bounds(0)):
-            yield "event", event
-        for decision in await records.decisions(0, *await records.decision_bounds(0)):
-            yield "decision", decision
-
-    header = Header(cell="default", partition=0, since=f"a new cell of {LAST}", until="its end")
-    await write(RECORDS, header, all_of_them())
-    await records.close()
 
 
 def work(stack: Stack) -> None:
