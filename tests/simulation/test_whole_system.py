@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from simulation.system.actions import Trace, draw_trace
+from simulation.system.actions import KEPT, Trace, draw_trace
 from simulation.system.checkers import Witness, check_at_rest
 from simulation.system.cluster import PODS
 from simulation.system.mutations import MUTATIONS
@@ -21,7 +21,7 @@ from simulation.system.shrink import shrink
 
 #: The run's, which the header prints.
 SEED: Final = int(os.environ["SLUICE_TEST_SEED"])
-FILES: Final = sorted((Path(__file__).parents[1] / "regressions" / "system").glob("*.json"))
+FILES: Final = sorted(KEPT.glob("*.json"))
 #: Fresh seeds are played for so long, in two tests that may run side by side.
 FRESH_S: Final = 40.0
 #: So many runs are tried, where the seed of the table does not show it any more.
@@ -93,8 +93,8 @@ def test_a_defect_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation = MUTATIONS[name]
     mutation.break_it(monkeypatch)
     seen = set()
-    for seed in islice(mutation.seeds(), NEXT_SEEDS):
-        seen = {each.checker for each in play(draw_trace(seed))[:1]}
+    for trace in islice(mutation.traces(), NEXT_SEEDS):
+        seen = {each.checker for each in play(trace)[:1]}
         if mutation.checker in seen:
             break
     assert seen == {mutation.checker}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 from sluice.applications import listed_as
@@ -168,11 +168,17 @@ async def watch(settings: Settings, health: Health) -> None:
             cell_of={partition: cell for cell, partition in settings.cells.items()},
             relist=watcher.relist_all,
         )
+        await watch_on(watcher, resyncs, while_topics_last(topics, ask_for_topics))
+
+
+async def watch_on(watcher: Watcher, resyncs: ResyncRequests, lasting: Coroutine[Any, Any, None]) -> None:
+    """As long as the topics last: the requests that are read first may be those of topics that are no more, and never
+    come."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(lasting)
         await resyncs.start()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(while_topics_last(topics, ask_for_topics))
-            tasks.create_task(resyncs.run())
-            tasks.create_task(watcher.run())
+        tasks.create_task(resyncs.run())
+        tasks.create_task(watcher.run())
 
 
 def main() -> None:

@@ -15,15 +15,13 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from simulation.system.actions import Trace, draw_trace
+from simulation.system.actions import KEPT, Trace, draw_trace
 from simulation.system.checkers import Violation
 from simulation.system.play import play
 from simulation.system.shrink import shrink
 
-REGRESSIONS: Final = Path(__file__).parents[2] / "regressions" / "system"
 TOLD_S: Final = 5.0
 
 
@@ -112,8 +110,8 @@ def _told(all_played: list[Played]) -> int:
         assert played.violation is not None
         assert played.trace is not None
         name = f"{played.violation.checker.replace(' ', '-')}-{played.seed}.json"
-        REGRESSIONS.mkdir(parents=True, exist_ok=True)
-        (REGRESSIONS / name).write_text(played.trace.dump())
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / name).write_text(played.trace.dump())
         print(f"seed {played.seed}: {played.violation.checker}: {played.violation.what[:300]}", flush=True)
         print(
             f"  {len(played.trace.actions)} actions are left of it, in tests/regressions/system/{name}",

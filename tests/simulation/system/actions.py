@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from simulation.system.run import System
 
+#: Runs that have failed, as files.
+KEPT: Final = Path(__file__).parents[2] / "regressions" / "system"
 #: What an action does.
 Act = Callable[..., None]
 #: Draws what an action is told.

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 from simulation.system import conditions, processes
-from simulation.system.actions import draw_trace
+from simulation.system.actions import KEPT, Trace, draw_trace
 from sluice.chain import BEGINNING
 from sluice.values import DecisionId
 from sluice_actuator import worker
@@ -39,30 +39,33 @@ class Mutation:
     """A defect, and who complains of it first: a checker, in the run of a seed.
 
     What the product draws from chance moves when the product does, and traces when a kind of action is added. Then
-    one of the next seeds shows the same, among those in whose runs all of `needs` happens.
+    one of the next seeds shows the same, among those in whose runs all of `needs` happens. What few seeds show is
+    shown by a run that was `kept`.
     """
 
     break_it: Callable[[Patch], None]
     checker: str
     seed: int
     needs: frozenset[str]
+    kept: str
 
-    def seeds(self) -> Iterator[int]:
-        return (
-            seed
-            for seed in count(self.seed)
-            if self.needs <= {action.kind for action in draw_trace(seed).actions}
-        )
+    def traces(self) -> Iterator[Trace]:
+        if self.kept:
+            yield Trace.load((KEPT / f"{self.kept}.json").read_text())
+            return
+        for trace in map(draw_trace, count(self.seed)):
+            if self.needs <= {action.kind for action in trace.actions}:
+                yield trace
 
 
 MUTATIONS: Final[dict[str, Mutation]] = {}
 
 
 def shown_by(
-    checker: str, *, seed: int, needs: Iterable[str] = ()
+    checker: str, *, seed: int = 0, needs: Iterable[str] = (), kept: str = ""
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def add(break_it: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTATIONS[break_it.__name__] = Mutation(break_it, checker, seed, frozenset(needs))
+        MUTATIONS[break_it.__name__] = Mutation(break_it, checker, seed, frozenset(needs), kept)
         return break_it
 
     return add
@@ -138,7 +141,7 @@ def does_not_notice_other_topics(patch: Patch) -> None:
     patch.setattr(processes, "while_topics_last", for_ever)
 
 
-@shown_by("nobody waits for ever", seed=353, needs=("make_anew", "fault"))
+@shown_by("nobody waits for ever", kept="records-of-a-former-topic")
 def takes_records_of_former_topics(patch: Patch) -> None:
     """As it was: what the feed still held was stepped where the REBUILD stood, so the ledger never began."""
     begin = CellOwner.__init__
@@ -234,7 +237,7 @@ def forgets_outcomes_on_the_way(patch: Patch) -> None:
     patch.setattr(Outcomes, "put", sometimes)
 
 
-@shown_by("nobody waits for ever", seed=1756, needs=("make_anew", "kill"))
+@shown_by("nobody waits for ever", seed=5249, needs=("make_anew", "kill"))
 def believes_positions_in_other_topics(patch: Patch) -> None:
     """As it was: a group's position was taken for one in a topic that had been made anew."""
     patch.setattr(worker, "counts", partial(_always, True))

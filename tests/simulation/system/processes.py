@@ -32,7 +32,7 @@ from sluice_scheduler.kube import KubernetesLease
 from sluice_scheduler.owner import CellOwner
 from sluice_scheduler.records import KafkaLog
 from sluice_watcher.clock import Clock as WatcherClock
-from sluice_watcher.main import Watcher
+from sluice_watcher.main import Watcher, watch_on
 from sluice_watcher.resync import ResyncRequests
 
 POLL_S: Final = 0.5
@@ -101,8 +101,11 @@ class Supervisor:
         self.deaths: list[BaseException] = []
         self._servers, self._serve, self._rng = servers, serve, rng
         self._task: asyncio.Task[None] | None = None
+        self._is_over = False
 
     def start(self) -> None:
+        if self._is_over:
+            return
         process = self.process = Process(self._servers.loop, self.name)
         self._task = process.spawn(self._serve(self._servers, self.clock, Random(self._rng.random())))
         self._task.add_done_callback(partial(self._ended, process))
@@ -111,6 +114,12 @@ class Supervisor:
         if self.process is not None and self.process.alive:
             self.process.kill()
             self._start_after(down_s)
+
+    def end(self) -> None:
+        """Nobody begins it again."""
+        self._is_over = True
+        if self.process is not None:
+            self.process.kill()
 
     def cancel(self) -> None:
         """As SIGTERM does."""
@@ -157,11 +166,7 @@ async def _watch(servers: Servers, clock: HostClock, rng: Random) -> None:
         cell_of={partition: cell for cell, partition in settings.cells.items()},
         relist=watcher.relist_all,
     )
-    await resyncs.start()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(while_topics_last(topics, servers.topics))
-        tasks.create_task(resyncs.run())
-        tasks.create_task(watcher.run())
+    await watch_on(watcher, resyncs, while_topics_last(topics, servers.topics))
 
 
 async def act(servers: Servers, clock: HostClock, rng: Random) -> None:

@@ -64,6 +64,15 @@ def set_clock(system: System, service: str, steps: int, by_ms: int) -> None:
     _soon(system, service, steps, lambda it: setattr(it.clock, "ahead_ms", by_ms))
 
 
+@trouble(3, _drawn(service=_one(*SERVICES), for_s=_seconds(0.5, 30)))
+def begin_another(system: System, service: str, for_s: float) -> None:
+    """Another one of a service is begun while the first still runs, as where that cannot be reached."""
+    rng = Random(f"{system.loop.time()}/{service}")
+    another = Supervisor(system.servers, f"another {service}", SERVICES[service], rng)
+    another.start()
+    system.loop.call_later(for_s, another.end)
+
+
 def _soon(system: System, service: str, steps: int, befall: Callable[[Supervisor], None]) -> None:
     found = system.services[service]
     if found.process is not None and found.process.alive:
