@@ -1,9 +1,9 @@
 """Sections of supplies that are crowded: pools to which more demand is bound than they have.
 
 Shares are measured by supply, and most demand may go to any of its pools. Some is bound to a few of them: by a node
-selector, by its cluster, by the size of nodes; and what a pod holds is bound to the pool in which it stands. Where
-more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising when
-they are used up.
+selector, by its cluster, by the size of nodes; what a pod holds is bound as it was while it waited (standing.py).
+Where more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising
+when they are used up.
 """
 
 from __future__ import annotations
