@@ -203,3 +203,13 @@ def test_who_is_bound_to_no_pool_alone_shares_all_of_them() -> None:
         in_steps(Tenant("", children=[holds, waits]), capacity),
     ):
         assert [found[name][("east", "cpu")] for name in ("holds", "waits")] == pytest.approx([50, 50], abs=1)
+
+
+def test_who_asks_for_a_little_in_many_pools_hides_none_that_is_crowded() -> None:
+    """Tenants say to which pools they are bound; only so many sets of pools are told apart."""
+    many = [f"{number:02}" for number in range(70)]
+    capacity = {("east", pool, "cpu"): 10 for pool in many} | {("east", "small", "cpu"): 30}
+    junk = Tenant("junk", wants=[Want(("east",), {"cpu": 1}, (pool,)) for pool in many])
+    bound = [Tenant(name, wants=[Want(("east",), {"cpu": 30}, ("small",))]) for name in ("one", "other")]
+    found = worked_out(Tenant("", children=[junk, *bound]), capacity)
+    assert [found[each.name][("east", "cpu")] for each in bound] == pytest.approx([15, 15])

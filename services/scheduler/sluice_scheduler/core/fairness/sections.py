@@ -16,8 +16,10 @@ from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf, PoolKey, Way
 
-#: So many sets of pools are told apart, the smallest first: tenants name them, by their selectors.
+#: So many sets of several pools are told apart, the smallest first: tenants name them, by their selectors.
 _SECTIONS_MAX: Final = 64
+#: Of pools by themselves so many that are crowded: to be asked for a little crowds nothing out.
+_CROWDED_MAX: Final = 64
 
 
 class Sections:
@@ -58,11 +60,12 @@ class Sections:
     def find(self, orphaned: Mapping[Dim, int]) -> bool:
         """Which sections are crowded now; whether others are than before. `orphaned`: what nobody's queue holds."""
         before = self._crowded
-        self._crowded = {
-            _name(way): (way, there)
-            for way in islice(sorted(self._asked, key=lambda way: (len(way[1]), way)), _SECTIONS_MAX)
-            if (there := self._short(way, orphaned))
-        }
+        ways = sorted(self._asked, key=lambda way: (len(way[1]), way))
+        single = ((way, self._short(way, orphaned)) for way in ways if len(way[1]) == 1)
+        crowded = list(islice((each for each in single if each[1]), _CROWDED_MAX))
+        several = islice((way for way in ways if len(way[1]) > 1), _SECTIONS_MAX)
+        crowded += ((way, there) for way in several if (there := self._short(way, orphaned)))
+        self._crowded = {_name(way): (way, there) for way, there in crowded}
         if {name: there.keys() for name, (_, there) in self._crowded.items()} == {
             name: there.keys() for name, (_, there) in before.items()
         }:
@@ -84,9 +87,9 @@ class Sections:
         }
         if not there:
             return {}
-        asked: dict[str, int] = {}
-        for (other, others), amounts in self._asked.items():
-            if other == supply and inside.issuperset(others):
+        asked: dict[str, int] = dict(self._asked[way])
+        for (other, others), amounts in self._asked.items() if len(inside) > 1 else ():
+            if other == supply and others != pools and inside.issuperset(others):
                 add(asked, amounts.items())
         for resource in there:
             lost = sum(orphaned.get((*pool, resource), 0) for pool in pools)
