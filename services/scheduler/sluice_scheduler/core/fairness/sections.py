@@ -55,7 +55,9 @@ class Sections:
             self._asked_by[leaf] = asked
 
     def _is_divided(self, supply: str, pools: tuple[PoolKey, ...]) -> bool:
-        return bool(pools) and len(self._capacity.get(supply, ())) > 1
+        """Whether the supply has other pools than these."""
+        known = self._capacity.get(supply, {})
+        return bool(pools) and (len(pools) < len(known) or not known.keys() <= set(pools))
 
     def find(self, orphaned: Mapping[Dim, int]) -> bool:
         """Which sections are crowded now; whether others are than before. `orphaned`: what nobody's queue holds."""
@@ -77,13 +79,13 @@ class Sections:
         """What is left to queues in these pools of each resource of which more is asked for."""
         supply, pools = way
         inside = set(pools)
-        there: dict[str, int] = {}
+        there = dict.fromkeys(self._asked[way], 0)  # they have nothing where all nodes are cordoned
         for pool in pools:
             add(there, self._capacity[supply].get(pool, {}).items())
         there = {
             resource: amount
             for resource, amount in there.items()
-            if 0 < amount < self._whole[(supply, resource)]
+            if amount < self._whole.get((supply, resource), 0)
         }
         if not there:
             return {}
