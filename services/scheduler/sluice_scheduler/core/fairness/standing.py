@@ -1,4 +1,4 @@
-"""Demand that is held: what a pod holds counts as demand for all pools of its supply to which it could go.
+"""Demand that is held: what a pod holds counts as demand for all pools to which it could go.
 
 It would count as that if it had to wait again. So who loses a pod asks for just what it asked for before, and what
 everybody deserves stays. If it counted as bound to the pool where it happens to stand, each exchange of pods would
@@ -95,14 +95,19 @@ class Standing:
 
 
 def alike_in(part: Part, pool: PoolKey, *, places: Places, kind_of: KindOf) -> Alike:
-    """Where pods stand they may stand, whatever became of the pool since."""
+    """Where pods stand they may stand, whatever became of the pool since; and of all supplies that is the one that
+    they prefer now."""
     asked = [(resource, amount) for resource, amount in part.requests if amount]
-    supply = kind_of.supply(pool)
     names = places.pools_holding(part.cluster, part.node_selector, part.requests)
-    others = {(part.cluster, name) for name in names}
-    same = sorted(key for key in others if kind_of.supply(key) == supply)
-    way = (supply, tuple(same) if pool in others else (pool,))
-    group = ((way,), tuple([resource for resource, _ in asked]))
+    keys = sorted((part.cluster, name) for name in names)
+    if pool not in keys:
+        keys = [pool]
+    open_in: dict[str, list[PoolKey]] = {kind_of.supply(pool): []}
+    for key in keys:
+        open_in.setdefault(kind_of.supply(key), []).append(key)
+    first, *others = open_in
+    ways = tuple([(supply, tuple(open_in[supply])) for supply in (first, *sorted(others))])
+    group = (ways, tuple([resource for resource, _ in asked]))
     return Alike(part, pool, group, tuple([amount for _, amount in asked]))
 
 
