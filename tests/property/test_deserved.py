@@ -203,3 +203,24 @@ def test_who_is_bound_to_no_pool_alone_shares_all_of_them() -> None:
         in_steps(Tenant("", children=[holds, waits]), capacity),
     ):
         assert [found[name][("east", "cpu")] for name in ("holds", "waits")] == pytest.approx([50, 50], abs=1)
+
+
+def test_who_asks_for_a_little_in_many_pools_hides_none_that_is_crowded() -> None:
+    """Tenants say to which pools they are bound; only so many sets of pools are told apart."""
+    many = [f"{number:02}" for number in range(70)]
+    capacity = {("east", pool, "cpu"): 10 for pool in many} | {("east", "small", "cpu"): 30}
+    junk = Tenant("junk", wants=[Want(("east",), {"cpu": 1}, (pool,)) for pool in many])
+    bound = [Tenant(name, wants=[Want(("east",), {"cpu": 30}, ("small",))]) for name in ("one", "other")]
+    found = worked_out(Tenant("", children=[junk, *bound]), capacity)
+    assert [found[each.name][("east", "cpu")] for each in bound] == pytest.approx([15, 15])
+
+
+def test_who_is_bound_to_what_there_is_nothing_of_takes_nothing_from_others() -> None:
+    """As where all nodes of a pool are cordoned: what nobody can have is divided among nobody."""
+    capacity = {("east", "a", "cpu"): 30, ("east", "b", "cpu"): 0}
+    bound = Tenant("bound", wants=[Want(("east",), {"cpu": 60}, ("b",))])
+    free = [Tenant(name, wants=[Want(("east",), {"cpu": 40})]) for name in ("one", "other")]
+    root = Tenant("", children=[bound, *free])
+    for found in (worked_out(root, capacity), in_steps(root, capacity)):
+        shares = [found.get(name, {}).get(("east", "cpu"), 0.0) for name in ("bound", "one", "other")]
+        assert shares == pytest.approx([0, 15, 15], abs=1)

@@ -74,7 +74,7 @@ def deserved(
         for resource in sorted({resource for want in bound for resource in want.amounts}):
             there = sum(pools[(supply, name)].get(resource, 0.0) for name in names)
             asked = sum(want.amounts.get(resource, 0.0) for want in bound)
-            if 0 < there < min(asked, whole.get((supply, resource), 0)):
+            if there < min(asked, whole.get((supply, resource), 0)):
                 kind = (str(section), resource)
                 measures[kind], given[kind] = whole[(supply, resource)], there
                 for want in bound:

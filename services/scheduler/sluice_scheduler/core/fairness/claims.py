@@ -17,6 +17,7 @@ from sluice_scheduler.core.stored.accounts import Pod
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.branch import Branch
     from sluice_scheduler.core.fairness.rooms import Room
+    from sluice_scheduler.core.fairness.standing import Alike
 
 #: What is counted apart for what fits: a cluster's share of a pool, and a resource.
 Dim: TypeAlias = tuple[str, str, str]
@@ -59,7 +60,7 @@ def part_of(pod: Pod) -> Part:
 class Spot:
     """One way to place a shape: a pool for each part, and what that costs."""
 
-    __slots__ = ("asleep", "cost", "held", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
+    __slots__ = ("alike", "asleep", "cost", "kinds", "needs", "pools", "serial", "shape", "watching", "where")
 
     def __init__(self, shape: Shape, pools: tuple[str, ...], kind_of: KindOf) -> None:
         self.shape = shape
@@ -70,8 +71,8 @@ class Spot:
             add(sums, cost_of(each.cluster, pool, each.requests, each.pods))
         self.cost: Cost = tuple(sums.items())
         self.kinds: KindCost = kind_of.cost(self.cost)
-        self.held = group_of(self.cost, kind_of)  # as part of its queue's demand once it is held
         self.needs: list[tuple[Room, int]] = []  # under the root
+        self.alike: Alike | None = None  # pods that hold this already, once there was one
         #: Known not to fit under the root; it watches one room that is too small.
         self.asleep = False
         self.watching: Room | None = None

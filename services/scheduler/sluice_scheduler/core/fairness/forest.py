@@ -79,6 +79,7 @@ class Forest(Fits):
             for claim in list(before[name].line):
                 self._leave(claim, before[name])
             self._dirty.pop(before[name], None)
+        self._standing.leave(before[name] for name in before.keys() - self.leaves.keys())
         self._kept = {claim: kept for claim, kept in self._kept.items() if kept[0] in self.leaves}
         for room in self.root.rooms:
             room.keep_nothing()
@@ -114,11 +115,18 @@ class Forest(Fits):
         """A claim leaves its line for a spot: `leave` and `charge` in one, for every admission does it."""
         claim = self.claims[key]
         leaf, shape = self.leaves[claim.line], claim.shape
-        same = spot.held == (shape.group, shape.amounts)
+        if not spot.cost:
+            self._leave(claim, leaf)
+            return
+        alike = spot.alike
+        if alike is None or not alike.pods:  # nobody is counted there any more
+            alike = spot.alike = self._alike(shape.parts[0], spot.cost[0][0][:2])
+        self._standing.count(alike, leaf, 1)
+        same = alike.group == shape.group
         self._leave(claim, leaf, wants=not same)
         self._charge(leaf, spot.cost, spot.kinds, 1)
-        if not same and spot.kinds:
-            self._want(leaf, *spot.held, 1)
+        if not same:
+            self._want(leaf, alike.group, shape.amounts, 1)
 
     def class_of(self, leaf: Branch, kinds: KindCost, cost: Cost) -> int:
         """In which class something is served that a queue asks for."""
@@ -320,6 +328,7 @@ class Forest(Fits):
         self._refresh_all()
         for shape in list(self.shapes.values()):
             self._place_anew(shape)
+        self._regroup(None)
         self.pressure = {}  # with one pool nothing was counted
         for shape in self.shapes.values():
             self._press(shape, sum(shape.lines.values()))
@@ -339,7 +348,9 @@ class Forest(Fits):
                 capacity.setdefault(dim, 0)
         if capacity != self.capacity or reshaped:
             self._resize(capacity)
-        for selected in self._places.take_changed():
+        selectors = self._places.take_changed()
+        self._regroup(selectors)
+        for selected in selectors:
             for shape in list(self._by_selector.get(selected, ())):
                 if self._goes_elsewhere(shape):
                     self._place_anew(shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sluice_scheduler.core.fairness.bounds import guarantees_of, limits_of, passed_on, summed, tightest
 from sluice_scheduler.core.fairness.branch import Branch
@@ -15,6 +15,7 @@ from sluice_scheduler.core.fairness.claims import (
     KindCost,
     KindOf,
     Part,
+    PoolKey,
     Shape,
     group_of,
 )
@@ -22,6 +23,7 @@ from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.places import Places, Selected
 from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.core.fairness.rooms import Bound, Room
+from sluice_scheduler.core.fairness.standing import Alike, Standing, alike_in
 
 
 class Ground:
@@ -60,6 +62,7 @@ class Ground:
         self.inner: list[Branch] = []
         self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
         self.deserving = Deserving(self.root, self.capacity, self.kind_of)
+        self._standing = Standing()
 
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
@@ -71,8 +74,18 @@ class Ground:
         yield from self.inner
         yield from self.leaves.values()
 
-    def charge(self, queue: str, cost: Cost, sign: int, *, leaving: bool = False) -> None:
-        """Without a branch (the queue was deleted while its pods run) the pools still count what is held."""
+    def charge(
+        self,
+        queue: str,
+        cost: Cost,
+        sign: int,
+        *,
+        leaving: bool = False,
+        part: Part | None = None,
+        pods: int = 1,
+    ) -> None:
+        """Without a branch (the queue was deleted while its pods run) the pools still count what is held. `part`: what
+        each of so many pods asks for; without it what is held counts as bound to where it stands."""
         leaf = self.leaves.get(queue, self.root)
         if leaving:
             self._charge_leaving(leaf, cost, sign)
@@ -80,8 +93,28 @@ class Ground:
             kinds = self.kind_of.cost(cost)
             self._charge(leaf, cost, kinds, sign)
             if leaf is not self.root and kinds:
-                self._want(leaf, *group_of(cost, self.kind_of), sign)
+                if part is None:
+                    self._want(leaf, *group_of(cost, self.kind_of), sign)
+                else:
+                    alike = self._alike(part, cost[0][0][:2])
+                    self._standing.count(alike, leaf, sign * pods)
+                    self._want(leaf, alike.group, alike.amounts, sign * pods)
         self._dirty[leaf] = None
+
+    def _alike(self, part: Part, pool: PoolKey) -> Alike:
+        return self._standing.find(part, pool, places=self._places, kind_of=self.kind_of)
+
+    def group_held(self, part: Part, pool: PoolKey) -> Group:
+        """The demand that pods count as which ask for this and stand in a pool."""
+        known = self._standing.known(part, pool)
+        return (known or alike_in(part, pool, places=self._places, kind_of=self.kind_of)).group
+
+    def _regroup(self, selectors: Iterable[Selected] | None) -> None:
+        """Nodes have changed, or (None) pools: what is held may count as other demand."""
+        for alike, before in self._standing.regroup(selectors, places=self._places, kind_of=self.kind_of):
+            for leaf, pods in alike.pods.items():
+                self._want(leaf, before, alike.amounts, -pods)
+                self._want(leaf, alike.group, alike.amounts, pods)
 
     def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
         self.version += 1

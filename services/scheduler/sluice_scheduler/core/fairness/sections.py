@@ -1,9 +1,9 @@
 """Sections of supplies that are crowded: pools to which more demand is bound than they have.
 
 Shares are measured by supply, and most demand may go to any of its pools. Some is bound to a few of them: by a node
-selector, by its cluster, by the size of nodes; and what a pod holds is bound to the pool in which it stands. Where
-more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising when
-they are used up.
+selector, by its cluster, by the size of nodes; what a pod holds is bound as it was while it waited (standing.py).
+Where more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising
+when they are used up.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf, PoolKey, Way
 
-#: So many sets of pools are told apart, the smallest first: tenants name them, by their selectors.
+#: So many sets of several pools are told apart, the smallest first: tenants name them, by their selectors.
 _SECTIONS_MAX: Final = 64
+#: Of pools by themselves so many that are crowded: to be asked for a little crowds nothing out.
+_CROWDED_MAX: Final = 64
 
 
 class Sections:
@@ -53,16 +55,19 @@ class Sections:
             self._asked_by[leaf] = asked
 
     def _is_divided(self, supply: str, pools: tuple[PoolKey, ...]) -> bool:
-        return bool(pools) and len(self._capacity.get(supply, ())) > 1
+        """Whether the supply has other pools than these."""
+        known = self._capacity.get(supply, {})
+        return bool(pools) and (len(pools) < len(known) or not known.keys() <= set(pools))
 
     def find(self, orphaned: Mapping[Dim, int]) -> bool:
         """Which sections are crowded now; whether others are than before. `orphaned`: what nobody's queue holds."""
         before = self._crowded
-        self._crowded = {
-            _name(way): (way, there)
-            for way in islice(sorted(self._asked, key=lambda way: (len(way[1]), way)), _SECTIONS_MAX)
-            if (there := self._short(way, orphaned))
-        }
+        ways = sorted(self._asked, key=lambda way: (len(way[1]), way))
+        single = ((way, self._short(way, orphaned)) for way in ways if len(way[1]) == 1)
+        crowded = list(islice((each for each in single if each[1]), _CROWDED_MAX))
+        several = islice((way for way in ways if len(way[1]) > 1), _SECTIONS_MAX)
+        crowded += ((way, there) for way in several if (there := self._short(way, orphaned)))
+        self._crowded = {_name(way): (way, there) for way, there in crowded}
         if {name: there.keys() for name, (_, there) in self._crowded.items()} == {
             name: there.keys() for name, (_, there) in before.items()
         }:
@@ -74,19 +79,19 @@ class Sections:
         """What is left to queues in these pools of each resource of which more is asked for."""
         supply, pools = way
         inside = set(pools)
-        there: dict[str, int] = {}
+        there = dict.fromkeys(self._asked[way], 0)  # they have nothing where all nodes are cordoned
         for pool in pools:
             add(there, self._capacity[supply].get(pool, {}).items())
         there = {
             resource: amount
             for resource, amount in there.items()
-            if 0 < amount < self._whole[(supply, resource)]
+            if amount < self._whole.get((supply, resource), 0)
         }
         if not there:
             return {}
-        asked: dict[str, int] = {}
-        for (other, others), amounts in self._asked.items():
-            if other == supply and inside.issuperset(others):
+        asked: dict[str, int] = dict(self._asked[way])
+        for (other, others), amounts in self._asked.items() if len(inside) > 1 else ():
+            if other == supply and others != pools and inside.issuperset(others):
                 add(asked, amounts.items())
         for resource in there:
             lost = sum(orphaned.get((*pool, resource), 0) for pool in pools)

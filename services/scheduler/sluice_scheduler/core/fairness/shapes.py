@@ -139,7 +139,8 @@ class Shapes(Ground):
             del alike[shape]
             if not alike:
                 del self._by_selector[selected]
-                self._places.forget_selector(selected)
+                if not self._standing.asks_by(selected):
+                    self._places.forget_selector(selected)
 
     def _place_anew(self, shape: Shape) -> None:
         """Nodes have changed, so this shape may go elsewhere, and counts as other demand."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of
+from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of, part
 from sluice_scheduler.core.state.alike import Entry
 from sluice_scheduler.core.state.books import PodSetBook, age_of
 from sluice_scheduler.core.state.kinship import controlled
@@ -251,7 +251,7 @@ class Application:
     def _reserve(self, state: State) -> None:
         for book in self.books.values():
             if book.reserved:
-                state.forest.charge(book.queue, _times(book.cost, book.reserved), -1)
+                _charge_reserved(state, book, -book.reserved)
                 book.reserved = 0
         workload = self.workload
         if workload is None or not self.admitted or controlled(state, workload):
@@ -267,7 +267,8 @@ class Application:
                 book.queue = workload.queue
                 book.cost = cost_of(workload.cluster, pool, tuple(book.size.items()))
                 book.reserved = missing
-                state.forest.charge(book.queue, _times(book.cost, missing), 1)
+                book.part = part(workload.cluster, 1, book.size, pod_set.node_selector)
+                _charge_reserved(state, book, missing)
 
     def _measure(self, state: State, book: PodSetBook, size: Resources) -> None:
         """Pods that came larger than they were said to be can't use what is reserved: if all did, it would only
@@ -278,7 +279,7 @@ class Application:
 
     def use_reserved(self, state: State, book: PodSetBook) -> None:
         """A pod comes for what is reserved for one."""
-        state.forest.charge(book.queue, book.cost, -1)
+        _charge_reserved(state, book, -1)
         book.reserved -= 1
 
     # ---- claims of several pods
@@ -381,6 +382,12 @@ def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
     standing = book.units.pop(key, None)
     if standing is not None:
         state.units_of(standing[0]).remove(standing[1], growth=True)
+
+
+def _charge_reserved(state: State, book: PodSetBook, pods: int) -> None:
+    """So many pods more are reserved, or less."""
+    cost, sign = _times(book.cost, abs(pods)), 1 if pods > 0 else -1
+    state.forest.charge(book.queue, cost, sign, part=book.part, pods=abs(pods))
 
 
 def _times(cost: Cost, count: int) -> Cost:

@@ -56,6 +56,7 @@ class PodSetBook:
         "holding",
         "keys",
         "order",
+        "part",
         "priorities",
         "queue",
         "ready",
@@ -80,6 +81,7 @@ class PodSetBook:
         self.reserved = 0  # pods
         self.queue = ""
         self.cost: Cost = ()  # of one pod
+        self.part: Part | None = None  # as it waits
         self.size: Resources = {}  # what is reserved for one pod
         self.within: set[str] = set()  # of those that wait, who could use that
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_scheduler.core.fairness.claims import Cost
+from sluice_scheduler.core.fairness.claims import Cost, Part, part_of
 from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
 from sluice_scheduler.core.state.offers import offer
 from sluice_scheduler.core.stored.entities import Promise
@@ -62,8 +62,14 @@ def _like(promise: Promise) -> tuple[object, ...]:
 
 def charge_promise(state: State, promise: Promise, sign: int) -> None:
     cost = promised_cost(promise)
-    state.forest.charge(promise.queue, cost, sign)
+    state.forest.charge(promise.queue, cost, sign, part=promised_part(state, promise))
     state.forest.charge(promise.queue, cost, -sign, leaving=True)
+
+
+def promised_part(state: State, promise: Promise) -> Part | None:
+    """What the pod asks for that a promise is for; what a gang is promised counts as bound to where that is."""
+    pod = state.pods.get(promise.claim)
+    return part_of(pod) if pod is not None else None
 
 
 def promised_cost(promise: Promise) -> Cost:

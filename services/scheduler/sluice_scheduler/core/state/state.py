@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice.decisions import Admit
 
-from sluice_scheduler.core.fairness.claims import Spot, pod_cost
+from sluice_scheduler.core.fairness.claims import Spot, part_of, pod_cost
 from sluice_scheduler.core.fairness.deserved import by_kind, stored_name
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.fairness.places import Places
@@ -32,7 +32,7 @@ from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
 from sluice_scheduler.core.stored.names import Names
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 17
+CORE_VERSION: Final = 18
 
 
 class State(Derived):
@@ -127,7 +127,7 @@ class State(Derived):
             self.endings.add(pod)
             self.residents.add(pod)
             if pod.pool:
-                self.forest.charge(pod.queue, pod_cost(pod), 1, leaving=bool(pod.evicting))
+                self._charge(pod, 1)
                 if app is None and not pod.evicting:
                     self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority), growth=True)
             if pod.retry_ms:
@@ -164,7 +164,7 @@ class State(Derived):
             self.endings.remove(pod)
             self.residents.remove(pod)
             if pod.pool:
-                self.forest.charge(pod.queue, pod_cost(pod), -1, leaving=bool(pod.evicting))
+                self._charge(pod, -1)
                 if app is None and not pod.evicting:
                     self.units_of(pod.queue).remove(entry_of(pod, pod.facts.priority), growth=True)
         else:
@@ -173,6 +173,10 @@ class State(Derived):
             self.misdirected.discard(key)
             if len(self.promises):
                 break_promise(self, key)
+
+    def _charge(self, pod: Pod, sign: int) -> None:
+        leaving = bool(pod.evicting)
+        self.forest.charge(pod.queue, pod_cost(pod), sign, leaving=leaving, part=part_of(pod))
 
     def _forget_eviction(self, pod: Pod) -> None:
         leaving = self.evicting[pod.evicting]
@@ -208,7 +212,7 @@ class State(Derived):
             self.forest.admit(key, spot)
         else:
             self.forest.leave(key)
-            self.forest.charge(pod.queue, pod_cost(pod), 1)
+            self._charge(pod, 1)
         self.units_of(pod.queue).add(entry_of(pod, pod.facts.priority, key), growth=True)
 
     @staticmethod

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, group_of, pod_cost
+from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, Part, group_of, part_of, pod_cost
 from sluice_scheduler.core.state.alike import Entry, size_of
 from sluice_scheduler.core.state.books import PodSetBook, Ready
 from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
 from sluice_scheduler.core.state.minima import is_within
-from sluice_scheduler.core.state.promises import promised_cost
+from sluice_scheduler.core.state.promises import promised_cost, promised_part
 from sluice_scheduler.core.state.units import entry_of
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _held(state: State, queue: str) -> tuple[dict[Dim, int], dict[Dim, int], dic
     usage: dict[Dim, int] = {}
     leaving: dict[Dim, int] = {}
     wants: dict[Group, list[int]] = {}
-    costs: list[Cost] = []
+    costs: list[tuple[Cost, Part | None]] = []
     for key in state.holders.get(queue, ()):
         pod = state.pods.get(key)
         if pod is None or not pod.pool:
@@ -196,19 +196,27 @@ def _held(state: State, queue: str) -> tuple[dict[Dim, int], dict[Dim, int], dic
         if pod.evicting:
             add(leaving, pod_cost(pod))
         else:
-            costs.append(pod_cost(pod))
+            costs.append((pod_cost(pod), part_of(pod)))
     for app in state.applications.values():
         for book in app.books.values():
             if book.reserved and book.queue == queue:
-                costs.append(tuple((dim, amount * book.reserved) for dim, amount in book.cost))
+                cost = tuple((dim, amount * book.reserved) for dim, amount in book.cost)
+                costs.append((cost, book.part))
     for promise in state.promises:
         if promise.queue == queue:
-            costs.append(promised_cost(promise))
-            add(leaving, ((dim, -amount) for dim, amount in costs[-1]))
-    for cost in costs:
+            costs.append((promised_cost(promise), promised_part(state, promise)))
+            add(leaving, ((dim, -amount) for dim, amount in costs[-1][0]))
+    for cost, part in costs:
         add(usage, cost)
-        _want(wants, *group_of(cost, state.forest.kind_of))
+        _want(wants, *_demand_of(state, cost, part))
     return usage, leaving, wants
+
+
+def _demand_of(state: State, cost: Cost, part: Part | None) -> tuple[Group, tuple[int, ...]]:
+    group, amounts = group_of(cost, state.forest.kind_of)
+    if part is not None and cost:
+        group = state.forest.group_held(part, cost[0][0][:2])
+    return group, amounts
 
 
 def _want(wants: dict[Group, list[int]], group: Group, amounts: tuple[int, ...]) -> None:
