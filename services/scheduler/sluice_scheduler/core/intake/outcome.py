@@ -87,7 +87,7 @@ def _on_release(state: State, event: OutcomeEvent) -> None:
     if event.result not in PAUSE_MS:
         return
     _on_evict(state, event)
-    if workload is not None and workload.seq == event.seq:
+    if workload is not None and workload.seq == event.seq and not state.is_stuck(workload.key):
         workload.seq = 0
         put_back(state, workload)
         pause(state, workload, max(workload.retry_ms, state.cell.time_ms + PAUSE_MS[event.result]))
