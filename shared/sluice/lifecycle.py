@@ -48,12 +48,28 @@ async def begin_anew(work: Callable[[], Coroutine[Any, Any, None]], tell: Callab
     """
     while True:
         try:
-            await work()
+            await apart(work())
         except* KafkaError as errors:
             problem = f"starting over: {reasons(errors)}"
             tell(problem)
             _log.warning(problem)
-            await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
+
+
+async def apart(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work in a task of its own, so that who catches what it fails with can be cancelled all the same.
+
+    A task group that fails just when it is cancelled raises its errors alone (until Python 3.13): whoever catches
+    these would go on, and nobody would hear of the cancellation again.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    task.result()
 
 
 def reasons(errors: BaseExceptionGroup[Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import sluice.lifecycle
 from aiohttp import ClientSession
 from kafka.errors import KafkaConnectionError
-from sluice.lifecycle import Health, serve
+from sluice.lifecycle import Health, begin_anew, serve
 from sluice.settings import Settings
 
 
@@ -69,3 +69,27 @@ async def test_whatever_else_fails_ends_it(settings: Settings) -> None:
     with pytest.raises(ExceptionGroup) as raised:
         await asyncio.wait_for(serve(settings, work), 10)
     assert raised.group_contains(ValueError, match="a fault of ours")
+
+
+async def test_what_fails_just_when_it_is_cancelled_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sluice.lifecycle, "PAUSE_S", 0.01)
+    begun, fails = asyncio.Event(), asyncio.Event()
+
+    async def fail() -> None:
+        begun.set()
+        await fails.wait()
+        raise KafkaConnectionError("nobody listens")
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail())
+
+    task = asyncio.create_task(begin_anew(work, lambda _: None))
+    await begun.wait()
+    fails.set()
+    task.cancel()
+    begun.clear()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(5):
+            await task
+    assert not begun.is_set()

@@ -22,7 +22,7 @@ from sluice.chain import link
 from sluice.codec import DECISIONS, EVENTS, UnreadableRecordError, find_header
 from sluice.events import Event, RebuildEvent, TickEvent
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, dead_letter
-from sluice.lifecycle import reasons
+from sluice.lifecycle import apart, reasons
 from sluice.pace import Pace
 from sluice.settings import Settings
 from sluice.topics import TopicsMadeAnewError
@@ -152,15 +152,11 @@ class CellOwner:
     async def _keep_owning(self) -> None:
         while True:
             pause_s = PAUSE_S
+            poisoned: PoisonedError | None = None
             try:
-                await self._own()
+                await apart(self._own())
             except* PoisonedError as errors:
                 poisoned = next(error for error in errors.exceptions if isinstance(error, PoisonedError))
-                try:
-                    await self._set_aside(poisoned)
-                    pause_s = 0.0
-                except (HopelessError, KafkaError, OSError) as error:
-                    self._start_over(str(error))
             except* (FencedError, DivergenceError, TopicsMadeAnewError):
                 raise
             except* NewerLedgerError as errors:
@@ -168,7 +164,17 @@ class CellOwner:
                 pause_s = REFUSED_PAUSE_S
             except* (LedgerError, KafkaError, LeaseError, LostRecordsError, OSError) as errors:
                 self._start_over(reasons(errors))
-            await self._clock.sleep(pause_s)
+            # Not while it is caught: a cancellation would be one of several errors there.
+            if poisoned is None or not await self._is_set_aside(poisoned):
+                await self._clock.sleep(pause_s)
+
+    async def _is_set_aside(self, poisoned: PoisonedError) -> bool:
+        try:
+            await self._set_aside(poisoned)
+        except (HopelessError, KafkaError, OSError) as error:
+            self._start_over(str(error))
+            return False
+        return True
 
     def _start_over(self, problem: str) -> None:
         self._problem = problem
