@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -101,11 +101,8 @@ def ensure_topics(settings: Settings) -> dict[str, str]:
 
 def topic_ids(settings: Settings) -> dict[str, str]:
     """Of both logs, as they are; nothing is created."""
-    admin = KafkaAdminClient(**client_options(settings))
-    try:
+    with closing(KafkaAdminClient(**client_options(settings))) as admin:
         return _ids(admin, [settings.events_topic, settings.decisions_topic])
-    finally:
-        admin.close()
 
 
 def _ids(admin: KafkaAdminClient, names: list[str]) -> dict[str, str]:

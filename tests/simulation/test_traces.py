@@ -90,7 +90,7 @@ NODE = "sn,cpu_milli,memory_mib,gpu,model\nn0,8000,8192,1,X\n"
         (HEAD + POD, "- {name: a}\n- {name: a}\n", "queues.yaml:2: queues.1.name: a is named twice"),
         (HEAD + POD, "- {name: a}\n- {name: b, parent: x}\n", "queues.yaml:2: queues.1.parent: there is no"),
         (HEAD + POD, "queues:\n- {name: a}\n- {name: b, wieght: 2}\n", "queues.yaml:3: queues.1.wieght"),
-        (HEAD + POD, "[]", "queues.yaml:1: queues: List should have at least 1"),
+        (HEAD + POD, "[]", "queues.yaml:1: queues: write one entry at least"),
         (HEAD + POD, "name: a", "queues.yaml:1: the file must be a list of queues"),
     ],
 )

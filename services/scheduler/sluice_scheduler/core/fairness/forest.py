@@ -23,15 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sluice_scheduler.core.fairness.branch import BEYOND, COVERED, DESERVED, Branch, Turn
-from sluice_scheduler.core.fairness.claims import (
-    Claim,
-    Cost,
-    Dim,
-    Kind,
-    KindCost,
-    Shape,
-    Spot,
-)
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Kind, KindCost, Shape, Spot
 from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.fits import Fits
 from sluice_scheduler.core.fairness.places import Places
@@ -293,20 +285,6 @@ class Forest(Fits):
         """Work out anew what every branch deserves; the branches of which that has changed."""
         self.settle()
         return self.deserving.update(self._orphaned())
-
-    def _orphaned(self) -> dict[Dim, int]:
-        """What nobody's queue holds."""
-        children = self.root.children
-        kinds = {
-            kind
-            for kind, amount in self.root.held.items()
-            if amount != sum(child.held.get(kind, 0) for child in children)
-        }
-        return {
-            dim: amount - sum(child.usage.get(dim, 0) for child in children)
-            for dim, amount in self.root.usage.items()
-            if self.kind_of(dim) in kinds
-        }
 
     def set_deserved(self, deserved: Mapping[Branch, dict[Kind, int]]) -> None:
         self.version += 1

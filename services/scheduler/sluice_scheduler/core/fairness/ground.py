@@ -116,6 +116,20 @@ class Ground:
                 self._want(leaf, before, alike.amounts, -pods)
                 self._want(leaf, alike.group, alike.amounts, pods)
 
+    def _orphaned(self) -> dict[Dim, int]:
+        """What nobody's queue holds."""
+        children = self.root.children
+        kinds = {
+            kind
+            for kind, amount in self.root.held.items()
+            if amount != sum(child.held.get(kind, 0) for child in children)
+        }
+        return {
+            dim: amount - sum(child.usage.get(dim, 0) for child in children)
+            for dim, amount in self.root.usage.items()
+            if self.kind_of(dim) in kinds
+        }
+
     def _charge(self, leaf: Branch, cost: Cost, kinds: KindCost, sign: int) -> None:
         self.version += 1
         for branch in leaf.path:

@@ -152,8 +152,7 @@ class Move:
         return self._stays_poorer(mine, theirs) or self._may_come_back(mine, theirs)
 
     def _stays_poorer(self, mine: Branch, theirs: Branch) -> bool:
-        """Whether the claimant's branch would stay below what the other has; or within what it deserves, while
-        the other has more than it deserves."""
+        """Whether the claimant's branch would stay below the other; or within what it deserves, and the other not."""
         if self._paper.share(mine) < theirs.share:
             return True
         return self._before.is_above(theirs, self._asked) and not self._paper.is_above(mine, self._asked)

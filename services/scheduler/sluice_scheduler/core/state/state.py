@@ -175,8 +175,7 @@ class State(Derived):
                 break_promise(self, key)
 
     def _charge(self, pod: Pod, sign: int) -> None:
-        leaving = bool(pod.evicting)
-        self.forest.charge(pod.queue, pod_cost(pod), sign, leaving=leaving, part=part_of(pod))
+        self.forest.charge(pod.queue, pod_cost(pod), sign, leaving=bool(pod.evicting), part=part_of(pod))
 
     def _forget_eviction(self, pod: Pod) -> None:
         leaving = self.evicting[pod.evicting]
