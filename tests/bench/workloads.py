@@ -141,13 +141,18 @@ class Runner:
             namespace, name = seen["metadata"]["namespace"], seen["metadata"]["name"]
             key = f"{namespace}/{name}"
             runs = seen.get("status", {}).get("phase") == "Running"
+            if key not in self._runtimes:
+                continue  # its end is under way, whatever becomes of it meanwhile
             if runs and key not in self._running:
-                path = f"{collection(namespace)}/{name}"
-                end = partial(self._ends.put, "DELETE", path, {})
+                end = partial(self._end, key, f"{collection(namespace)}/{name}")
                 self._running[key] = loop.call_later(self._runtimes[key], end)
             elif not runs and key in self._running:
                 self._running.pop(key).cancel()
                 self.taken_back += 1
+
+    def _end(self, key: str, path: str) -> None:
+        del self._runtimes[key], self._running[key]
+        self._ends.put("DELETE", path, {})
 
 
 def collection(namespace: str) -> str:
