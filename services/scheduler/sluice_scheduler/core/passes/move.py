@@ -176,10 +176,8 @@ class Move:
         return LOST_WORK in self._session.lifted or self._search.is_within_lost_work(unit)
 
     def _is_owed_by(self, victim: Branch) -> bool:
-        """Whether a guarantee covers the claim in which the victim has no part.
-
-        One that both share is as much the victim's: they would take the same from each other for ever.
-        """
+        """Whether a guarantee covers the claim in which the victim has no part. One that both share is as much the
+        victim's: they would take the same from each other for ever."""
         if not self._covering or victim in self._leaf.path:
             return False
         mine, _ = below_common(self._leaf, victim)
@@ -280,7 +278,8 @@ class Move:
 
     def _let_in(self) -> list[tuple[Branch, Claim, Cost]]:
         """Other claims that are deserved and fit on paper into what victims leave, those of its own line first."""
-        if all(self._paper.missing(room) == 0 for room, _ in self._rooms):
+        fits_exactly = all(self._paper.missing(room) == 0 for room, _ in self._rooms)
+        if fits_exactly and not self._search.takes_others(self._spot.cost):
             return []
         found: list[tuple[Branch, Claim, Cost]] = []
         kind = self._spot.kinds[0][0]

@@ -15,7 +15,7 @@ from itertools import combinations, islice
 from typing import Final, TypeAlias
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Dim, Kind
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Kind
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import part_of_kind
 from sluice_scheduler.core.passes.budget import Budget
@@ -229,6 +229,11 @@ class Search:
         self._paper.move(unit.leaf, unit.cost, sign)
         work_ms = unit.work_ms(self._state.now_ms)
         self._work_ms[unit.leaf] = self._work_ms.get(unit.leaf, 0) - sign * work_ms
+
+    def takes_others(self, cost: Cost) -> bool:
+        """Whether something leaves that this does not ask for: others may come in by that."""
+        asked = {dim for dim, _ in cost}
+        return any(dim not in asked for unit in self.taken for dim, _ in unit.cost)
 
     def takes_whole(self, claim: Claim) -> bool:
         """Whether a claim is growth of an application that goes: nothing of it comes in by this."""
