@@ -91,7 +91,9 @@ class Intake:
             return
         for cell in cells:
             self._publisher.put(cell, event)
-        if cells and change != "DELETED":
+        if change == "DELETED":
+            self._told.discard(event.uid)
+        elif cells:
             self._tell_of_unread(taken, event.uid)
 
     def _tell_of_unread(self, taken: Object, uid: str) -> None:

@@ -7,6 +7,7 @@ queue is kept once, on the shape. A *spot* is one way to place a shape: a pool f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sluice.values import Resources
@@ -111,6 +112,13 @@ class KindOf:
 
     def supply(self, pool: PoolKey) -> str:
         return self._supply.get(pool[1], "")
+
+    def by_supply(self, pools: Iterable[PoolKey]) -> dict[str, tuple[PoolKey, ...]]:
+        """Pools in order of name."""
+        found: dict[str, list[PoolKey]] = {}
+        for pool in sorted(pools):
+            found.setdefault(self.supply(pool), []).append(pool)
+        return {supply: tuple(there) for supply, there in found.items()}
 
     def cost(self, cost: Cost) -> KindCost:
         pool = cost[0][0][1] if cost else ""

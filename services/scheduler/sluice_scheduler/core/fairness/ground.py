@@ -62,7 +62,7 @@ class Ground:
         self.inner: list[Branch] = []
         self.leaves: dict[str, Branch] = {}  # by the name of the queue whose pods they hold
         self.deserving = Deserving(self.root, self.capacity, self.kind_of)
-        self._standing = Standing()
+        self._standing = Standing(self._forget_selector)
 
     def branch(self, name: str) -> Branch | None:
         """The branch of a queue and all below it."""
@@ -103,6 +103,11 @@ class Ground:
 
     def _alike(self, part: Part, pool: PoolKey) -> Alike:
         return self._standing.find(part, pool, places=self._places, kind_of=self.kind_of)
+
+    def _forget_selector(self, selected: Selected) -> None:
+        """Where nobody waits by it any more, and nobody stands."""
+        if selected not in self._by_selector and not self._standing.asks_by(selected):
+            self._places.forget_selector(selected)
 
     def group_held(self, part: Part, pool: PoolKey) -> Group:
         """The demand that pods count as which ask for this and stand in a pool."""

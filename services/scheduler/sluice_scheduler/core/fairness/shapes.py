@@ -7,7 +7,6 @@ from sluice_scheduler.core.fairness.claims import (
     Claim,
     Group,
     Part,
-    PoolKey,
     Shape,
     Spot,
 )
@@ -69,11 +68,9 @@ class Shapes(Ground):
         pools = {(part.cluster, spot.pools[0]) for spot in shape.spots for part in shape.parts}
         for part, names in zip(shape.parts, shape.scattered, strict=False):
             pools.update((part.cluster, name) for name in names)
-        open_in: dict[str, list[PoolKey]] = {}
-        for pool in sorted(pools):
-            open_in.setdefault(self.kind_of.supply(pool), []).append(pool)
+        open_in = self.kind_of.by_supply(pools)
         ordered = sorted(open_in, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
-        ways = tuple([(supply, tuple(open_in[supply])) for supply in ordered])
+        ways = tuple([(supply, open_in[supply]) for supply in ordered])
         return (ways, resources), tuple(sums[resource] for resource in resources)
 
     def join(self, claim: Claim) -> None:
@@ -139,8 +136,7 @@ class Shapes(Ground):
             del alike[shape]
             if not alike:
                 del self._by_selector[selected]
-                if not self._standing.asks_by(selected):
-                    self._places.forget_selector(selected)
+                self._forget_selector(selected)
 
     def _place_anew(self, shape: Shape) -> None:
         """Nodes have changed, so this shape may go elsewhere, and counts as other demand."""

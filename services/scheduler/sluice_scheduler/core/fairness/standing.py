@@ -7,7 +7,7 @@ change what is deserved, and two queues could take the same room from each other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Group, KindOf, Part, PoolKey
@@ -30,7 +30,9 @@ class Alike:
 class Standing:
     """All that is held by pods of which it is known what they ask for."""
 
-    def __init__(self) -> None:
+    def __init__(self, forget: Callable[[Selected], None]) -> None:
+        """`forget`: called for a selector by which nothing stands any more."""
+        self._forget_selector = forget
         self._alike: dict[Part, dict[PoolKey, Alike]] = {}
         self._by_selector: dict[Selected, dict[Part, None]] = {}
 
@@ -62,6 +64,7 @@ class Standing:
             del parts[part]
             if not parts:
                 del self._by_selector[_selected(part)]
+                self._forget_selector(_selected(part))
 
     def known(self, part: Part, pool: PoolKey) -> Alike | None:
         return self._alike.get(part, {}).get(pool)
@@ -99,14 +102,11 @@ def alike_in(part: Part, pool: PoolKey, *, places: Places, kind_of: KindOf) -> A
     they prefer now."""
     asked = [(resource, amount) for resource, amount in part.requests if amount]
     names = places.pools_holding(part.cluster, part.node_selector, part.requests)
-    keys = sorted((part.cluster, name) for name in names)
+    keys = [(part.cluster, name) for name in names]
     if pool not in keys:
         keys = [pool]
-    open_in: dict[str, list[PoolKey]] = {kind_of.supply(pool): []}
-    for key in keys:
-        open_in.setdefault(kind_of.supply(key), []).append(key)
-    first, *others = open_in
-    ways = tuple([(supply, tuple(open_in[supply])) for supply in (first, *sorted(others))])
+    open_in, own = kind_of.by_supply(keys), kind_of.supply(pool)
+    ways = tuple([(each, open_in[each]) for each in sorted(open_in, key=lambda each: (each != own, each))])
     group = (ways, tuple([resource for resource, _ in asked]))
     return Alike(part, pool, group, tuple([amount for _, amount in asked]))
 
