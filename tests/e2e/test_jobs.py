@@ -95,14 +95,10 @@ def test_a_job_grows_and_gives_back_and_a_waiting_one_starts_by_that(
     tenants.settle("a")
     jobs = jobs_of(tenants, "a")
     with observed(running.endpoints, "a") as observer:
-        jobs.create(job("wide", parallelism=6, completions=6, run_for="4s"))
-        eventually(lambda: jobs.phase("wide") == "Growing", seconds=30)
-        status = jobs.status("wide")
-        assert (
-            status["podSets"] == [{"name": "main", "desired": 6, "admitted": 4, "running": 4, "reclaimed": 0}]
-            or status["podSets"][0]["admitted"] == 4
-        )
-        granted = next(each for each in status["conditions"] if each["type"] == "Granted")
+        jobs.create(job("wide", parallelism=6, completions=6, run_for="6s"))
+        eventually(lambda: jobs.granted("wide") == {"main": (4, 6)}, seconds=30)
+        assert jobs.phase("wide") == "Growing"
+        granted = jobs.condition("wide", "Granted")
         assert granted["status"] == "False"
         assert granted["message"].startswith("granted 4 of 6 main; waits for 1 cpu")
         jobs.create(job("next", parallelism=1, completions=1, run_for="1s"))

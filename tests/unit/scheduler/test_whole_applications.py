@@ -387,6 +387,18 @@ def test_an_application_that_runs_unadmitted_is_suspended_and_one_with_open_pods
     assert sum(isinstance(d, EvictWorkload) for d in cell.decisions) == 1
 
 
+def test_one_that_was_found_running_and_is_held_back_since_waits_for_its_turn() -> None:
+    """What an owner before us decided may be carried out late."""
+    cell = Applications(cpu=2000)
+    cell.pods("p1", "p2", of="old", pod_set="main", gated=False, phase="Running")
+    cell.application("old", pod_set("main", 2, 1, 2), released=True)
+    cell.application("old", released=False, decision="1-0.7")
+    assert not cell.is_released("old")
+    assert cell.held() == 2000, "what still runs counts"
+    cell.become("Succeeded", "p1", "p2")
+    assert cell.is_released("old")
+
+
 def test_a_gang_that_does_not_come_up_in_time_is_put_back_behind_the_others() -> None:
     cell = Applications(cpu=4000)
     cell.application("gang", pod_set("main", 4, 4, 4), gang=Gang(deadline_ms=5000))

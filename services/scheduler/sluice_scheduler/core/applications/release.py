@@ -119,7 +119,7 @@ def _compare(state: State, workload: Workload) -> None:
                 reason="Unsuspended",
                 sentence=f"{workload.title} was released by somebody else: it waits for its turn",
             )
-    elif workload.admitted and workload.seq and not facts.released:
+    elif workload.admitted and not facts.released and (workload.seq or _has_stopped(state, workload)):
         put_back(state, workload)
 
 
@@ -127,6 +127,11 @@ def _may_run(workload: Workload) -> bool:
     """Whether it may be found running though it does not say so: its gates alone hold it back, and nobody
     here has decided about it yet."""
     return not workload.facts.suspendable and not workload.seq
+
+
+def _has_stopped(state: State, workload: Workload) -> bool:
+    """Whether one that was found running is held back since: by hand, or by what an owner before us decided."""
+    return workload.facts.suspendable and not holding_of(state, workload)
 
 
 def _pools_found(state: State, workload: Workload) -> dict[str, str]:
