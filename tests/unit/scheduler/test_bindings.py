@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from one_cell import OneCell
-from sluice.decisions import Evict
+from sluice.decisions import Evict, LabelNamespace
+from sluice_scheduler.simulator.cell import outcome
 
 
 @pytest.fixture
@@ -163,3 +164,19 @@ def test_a_queue_that_does_not_select_a_namespace_is_not_charged_for_it(cell: On
     assert cell.figures("default", "resourcepool")["reserved"] == {"cpu": 3000}, "what runs is counted"
     cell.namespace("team")
     assert cell.figures("team")["usage"] == {"default/cpu": 2000}
+
+
+def test_a_label_that_was_taken_off_again_before_it_was_seen_is_written_once_more(cell: OneCell) -> None:
+    def labels() -> list[LabelNamespace]:
+        return [each for each in cell.decisions if isinstance(each, LabelNamespace)]
+
+    cell.namespace("team", queue="")
+    cell.namespace("team", queue="")
+    [label] = labels()  # it is under way
+    cell.cell.feed([outcome(label, 0)])
+    cell.queue("team", weight=2)
+    assert labels() == [label]
+    cell.namespace("team", queue="")
+    assert [each.queue for each in labels()] == ["team", "team"]
+    cell.namespace("team")
+    assert len(labels()) == 2

@@ -270,8 +270,8 @@ def namespace_changed(state: State, namespace: Namespace | None, event: Namespac
         for name, value in shown.items():
             setattr(namespace, name, value)
         namespace.resource_version = event.resource_version
-    if namespace.labelling == namespace.queue:
-        namespace.labelling = ""
+    if namespace.labelling == namespace.queue or not namespace.labelling_seq:
+        namespace.labelling = ""  # what was written and is not shown may have been taken off again
     state.namespaces.put(namespace)
     state.namespace_by_name.add(namespace)
     bind_namespace(state, namespace)

@@ -94,11 +94,12 @@ def _on_release(state: State, event: OutcomeEvent) -> None:
 
 
 def _on_label(state: State, event: OutcomeEvent) -> None:
-    """A label that could not be written is wanted again when the namespace or a queue next changes."""
-    if event.result not in PAUSE_MS:
-        return
+    """One that was written shows with the namespace's next change. One that could not be is wanted again then, or
+    when a queue next changes."""
     for namespace in [n for n in state.namespaces if n.labelling_seq == event.seq]:
-        namespace.labelling, namespace.labelling_seq = "", 0
+        namespace.labelling_seq = 0
+        if event.result in PAUSE_MS:
+            namespace.labelling = ""
         state.namespaces.put(namespace)
 
 

@@ -237,8 +237,8 @@ class Namespace(TrackedObject):
     managed: bool
     queue: str
     labels: dict[str, str]
-    labelling: str = ""  # the binding that a decision under way writes
-    labelling_seq: int = 0
+    labelling: str = ""  # the binding that a decision writes, until it shows
+    labelling_seq: int = 0  # of that decision, until it is answered
     noticed: str = ""  # the problem that was last told
 
 
