@@ -133,6 +133,20 @@ class TestOneThatWasWrittenByHand:
         told = [each.phase for each in cell.decisions if isinstance(each, ReportWorkload)]
         assert [phase for phase, _ in groupby(told)] == ["Running", "Pending", "Running"]
 
+    def test_shows_no_news_of_itself_by_a_status_that_we_told(self) -> None:
+        """That of before is written after it was taken back, and carries a place in the log, not among decisions."""
+        cell = Applications("rich", "poor", cpu=4000)
+        cell.application("mine", pod_set("main", 4, 4, 4), tenant="rich", kind="DynamicWorkload")
+        cell.rebuild(cell.list_everything)
+        cell.queue("poor", guaranteed={"cpu": "4"})
+        assert cell.held("rich") == 4000
+        cell.carry_out_nothing = True
+        cell.application("job", pod_set("main", 4, 4, 4), tenant="poor")
+        cell.tick()
+        cell.application("mine", decision="1-1.999", generation=2)
+        assert cell.held("rich") == 0
+        assert cell.held("poor") == 4000
+
 
 class TestOneThatRunsAgain:
     def test_waits_for_its_turn_again(self) -> None:
@@ -148,6 +162,17 @@ class TestOneThatRunsAgain:
         cell.application("etl", finished=False)
         assert not cell.is_released("etl")
         assert cell.open == {"x", "y"}
+
+    def test_also_where_it_had_ended_when_the_ledger_began_anew(self) -> None:
+        cell = Applications(cpu=2000)
+        spark(cell)
+        cell.application("etl", finished=True)
+        cell.rebuild(cell.list_everything)
+        cell.pods("x", "y")
+        cell.application("etl", finished=False)
+        assert not cell.is_released("etl")
+        assert cell.open == {"x", "y"}
+        assert cell.held() == 2000
         assert cell.held() == 2000
         cell.become("Succeeded", "x", "y")
         assert cell.is_released("etl")

@@ -95,7 +95,10 @@ def compare_with_objects(state: State) -> None:
 
 
 def shows_the_present(workload: Workload) -> bool:
-    """Whether what an application shows of itself is no older than the last decision about it."""
+    """Whether what an application shows of itself is no older than the last decision about it. One that was written by
+    hand shows the statuses that we tell, each some time later: once we have decided about it, that is nothing new."""
+    if workload.facts.kind == BY_HAND:
+        return not workload.seq
     carried = workload.facts.decision.rpartition(".")[2]
     return (int(carried) if carried.isdecimal() else 0) >= workload.seq
 

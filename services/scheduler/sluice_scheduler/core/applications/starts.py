@@ -150,7 +150,7 @@ def _sentence(workload: Workload, who: str, deadline_ms: int) -> str:
     if workload.job.refusal:
         return f"{came}: {workload.job.refusal}"
     released = workload.facts.released and shows_the_present(workload)
-    if workload.seq and not released and kind != WITHOUT_OPERATOR:
+    if workload.seq and not released and kind not in (BY_HAND, WITHOUT_OPERATOR):
         return f"{came}, and it does not show that it was released: is Sluice's actuator running?"
     return f"{came}: {_MAKERS.get(kind, 'is its operator running, or are they refused?')}"
 

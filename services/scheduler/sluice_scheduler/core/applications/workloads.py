@@ -51,6 +51,7 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
         workload.facts = ended(workload, event.workload)
         state.kinship.add(workload)
         if before is not None and before.finished and not workload.facts.finished:
+            workload.found = False
             put_back(state, workload)  # it runs once more, and waits for its turn once more
     workload.priority = priority_of(state, workload)
     _take_place(state, workload)
