@@ -144,8 +144,8 @@ class TestOneThatWasWrittenByHand:
         cell.application("job", pod_set("main", 4, 4, 4), tenant="poor")
         cell.tick()
         cell.application("mine", decision="1-1.999", generation=2)
-        assert cell.held("rich") == 0
         assert cell.held("poor") == 4000
+        [_] = [each for each in cell.decisions if isinstance(each, EvictWorkload)]
 
 
 class TestOneThatRunsAgain:
