@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.deserved import Tenant, Want, deserved
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Kind, KindOf
+from sluice_scheduler.core.fairness.claims import Group, Kind, KindOf
 from sluice_scheduler.core.fairness.deserved import Deserving
 from sluice_scheduler.core.fairness.policies.drf import Drf
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS
@@ -33,6 +33,10 @@ def wants(draw: Any, choosy: bool) -> Want:
     return Want(supplies, {resource: draw(st.integers(1, 40)) for resource in resources}, pools)
 
 
+def demands(choosy: bool) -> st.SearchStrategy[list[Want]]:
+    return st.lists(wants(choosy), max_size=3, unique_by=lambda want: (want.like, want.pools))
+
+
 @st.composite
 def tenants(draw: Any, name: str = "q", depth: int = 0, choosy: bool = False) -> Tenant:
     """`choosy`: everything that they want may stand in one supply only."""
@@ -41,9 +45,7 @@ def tenants(draw: Any, name: str = "q", depth: int = 0, choosy: bool = False) ->
     if depth < 2 and below:
         tenant.children = [draw(tenants(f"{name}.{n}", depth + 1, choosy)) for n in range(below)]
     else:
-        tenant.wants = draw(
-            st.lists(wants(choosy), max_size=3, unique_by=lambda want: (want.like, want.pools))
-        )
+        tenant.wants = draw(demands(choosy))
     if depth and draw(st.integers(0, 3)) == 0:
         tenant.floor = {("east", draw(st.sampled_from(RESOURCES))): draw(st.integers(1, 12))}
     if depth and draw(st.integers(0, 3)) == 0:
@@ -82,25 +84,29 @@ def branches(tenant: Tenant, parent: Branch | None, found: dict[str, Branch]) ->
     branch.weight = tenant.weight
     branch.floor = {kind: int(amount) for kind, amount in tenant.floor.items()}
     branch.limit = {kind: int(amount) for kind, amount in tenant.limit.items()}
-    for want in tenant.wants:
-        ways = tuple(
-            (s, tuple((CLUSTER, f"{s}-{pool}") for pool in want.pools or POOLS)) for s in want.supplies
-        )
-        group = (ways, tuple(sorted(want.amounts)))
-        branch.wants[group] = [int(want.amounts[resource]) for resource in group[1]]
+    branch.wants.update(map(demand, tenant.wants))
     branch.children = [branches(child, branch, found) for child in tenant.children]
     found[tenant.name] = branch
     return branch
 
 
-def worked_out(tenant: Tenant, capacity: Capacity) -> dict[str, dict[Kind, float]]:
-    found: dict[str, Branch] = {}
-    root = branches(tenant, None, found)
-    names = {branch: name for name, branch in found.items()}
+def demand(want: Want) -> tuple[Group, list[int]]:
+    ways = tuple((s, tuple((CLUSTER, f"{s}-{pool}") for pool in want.pools or POOLS)) for s in want.supplies)
+    resources = tuple(sorted(want.amounts))
+    return (ways, resources), [int(want.amounts[resource]) for resource in resources]
+
+
+def deserving(root: Branch, capacity: Capacity) -> Deserving:
     kind_of = KindOf()
     kind_of.set_supplies({f"{supply}-{pool}": supply for supply, pool, _ in capacity})
     dims = {(CLUSTER, f"{supply}-{pool}", r): amount for (supply, pool, r), amount in capacity.items()}
-    changed = Deserving(root, dims, kind_of).update({})
+    return Deserving(root, dims, kind_of)
+
+
+def worked_out(tenant: Tenant, capacity: Capacity) -> dict[str, dict[Kind, float]]:
+    found: dict[str, Branch] = {}
+    changed = deserving(branches(tenant, None, found), capacity).update({})
+    names = {branch: name for name, branch in found.items()}
     return {
         names[branch]: {kind: parts / (1 << FRACTION_BITS) for kind, parts in amounts.items()}
         for branch, amounts in changed.items()
@@ -116,6 +122,34 @@ def test_it_is_what_small_steps_come_to(tenant: Tenant, capacity: Capacity) -> N
         # Two that come to the end of something at once: whoever is a small step behind waits for long, or does not.
         slow += [in_steps(tenant, capacity, steps) for steps in (STEPS - 1, STEPS + 10, STEPS + 56)]
         assert any(is_near(fast, each, whole(capacity)) for each in slow), (fast, slow)
+
+
+@CALM
+@given(tenants(), capacities, st.data())
+def test_one_change_after_another_comes_to_what_working_all_out_does(
+    tenant: Tenant, capacity: Capacity, data: st.DataObject
+) -> None:
+    """Bit by bit: pools become crowded and are so no longer."""
+    found: dict[str, Branch] = {}
+    kept = deserving(branches(tenant, None, found), capacity)
+    by_name = {each.name: each for each in leaves(tenant)}
+    for _ in range(data.draw(st.integers(2, 6))):
+        for branch, amounts in kept.update({}).items():
+            branch.deserved = amounts
+        anew: dict[str, Branch] = {}
+        for branch, amounts in deserving(branches(tenant, None, anew), capacity).update({}).items():
+            branch.deserved = amounts
+        assert {n: b.deserved for n, b in found.items()} == {n: b.deserved for n, b in anew.items()}
+        changes = by_name[data.draw(st.sampled_from(sorted(by_name)))]
+        changes.wants = data.draw(demands(choosy=False))
+        leaf = found[changes.name]
+        leaf.wants = dict(map(demand, changes.wants))
+        kept.asks_anew(leaf)
+
+
+def leaves(tenant: Tenant) -> list[Tenant]:
+    below = [leaf for child in tenant.children for leaf in leaves(child)]
+    return below if tenant.children else [tenant]
 
 
 def in_steps(tenant: Tenant, capacity: Capacity, steps: int = STEPS) -> dict[str, dict[Kind, float]]:

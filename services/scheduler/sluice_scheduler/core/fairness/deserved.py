@@ -32,12 +32,14 @@ _Flowing: TypeAlias = tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, 
 class Asked:
     """What a branch asks for, bottom up: by group its total, its pace beside the others, and its floor."""
 
-    __slots__ = ("floors", "paces", "totals")
+    __slots__ = ("floors", "flows", "paces", "totals")
 
     def __init__(self) -> None:
         self.totals: dict[_Flowing, list[float]] = {}
         self.paces: dict[_Flowing, float] = {}  # by dominant share, of a branch that rises by its weight
         self.floors: dict[_Flowing, float] = {}  # guaranteed, as a part of the total
+        #: The same as it is filled: along each of its ways, the preferred one last; its speed; and its floor.
+        self.flows: list[tuple[list[Amounts], float, float]] | None = None
 
 
 class Deserving:
@@ -92,10 +94,12 @@ class Deserving:
         for branch in _leaves(self._root) if self._all_stale else self._stale:
             if branch.is_leaf:
                 self._sections.count(branch)
-        if self._sections.find(self._orphaned):
+        elsewhere = self._sections.find(self._orphaned)
+        if elsewhere is not None:
             self._measures = self._capacity | self._sections.measured()
             self._kinds = {}
-            self._all_stale = True
+            for leaf in elsewhere:
+                self.asks_anew(leaf)
 
     # ---- bottom up
 
@@ -211,13 +215,16 @@ class Deserving:
 
     def _sibling(self, child: Branch) -> Sibling:
         asked = self._asked[child]
-        flows = []
+        if asked.flows is None:
+            asked.flows = list(self._flows(asked))
+        return Sibling(child.weight, [Flow([*ways], speed, floor) for ways, speed, floor in asked.flows])
+
+    def _flows(self, asked: Asked) -> Iterator[tuple[list[Amounts], float, float]]:
         for group, totals in asked.totals.items():
             dominant = self._dominant(group, totals)
             if dominant > 0:
                 ways = [self._along(group, at, totals) for at in reversed(range(len(group[0])))]
-                flows.append(Flow(ways, asked.paces[group] / dominant, asked.floors[group]))
-        return Sibling(child.weight, flows)
+                yield ways, asked.paces[group] / dominant, asked.floors[group]
 
     def _along(self, group: _Flowing, way: int, amounts: Iterable[float]) -> Amounts:
         """What a group asks for, by kind, in one of its supplies and in the crowded sections of it."""

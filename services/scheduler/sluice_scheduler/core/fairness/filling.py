@@ -57,6 +57,15 @@ class Sibling:
         self._kinds: set[Kind] = set()  # what these need
         self._went = 0.0  # how far they have come since the stretches were worked out
 
+    def is_free_of(self, scarce: set[Kind]) -> bool:
+        return all(scarce.isdisjoint(flow.total) for flow in self.flows)
+
+    def take_all(self) -> None:
+        """All that it asks for, where it prefers to have it."""
+        self.use = {}
+        for flow in self.flows:
+            add_times(self.use, flow.total)
+
     def look_ahead(self, capacity: Mapping[Kind, int], gone: set[Kind]) -> None:
         """Work out the stretches from here on; flows that need what is gone stop, or try another supply."""
         self.generation += 1
@@ -131,13 +140,32 @@ class Sibling:
 
 def fill(siblings: list[Sibling], given: Mapping[Kind, float], capacity: Mapping[Kind, int]) -> None:
     """Divide what was given; each sibling's `use` is what it gets."""
-    left = {kind: given.get(kind, 0.0) for kind in capacity}
+    scarce, rising = _scarce(siblings, given), []
     for sibling in siblings:
+        if sibling.is_free_of(scarce):
+            sibling.take_all()
+        else:
+            rising.append(sibling)
+    if not rising:
+        return
+    left = {kind: given.get(kind, 0.0) for kind in capacity}
+    for sibling in rising:
         add_times(left, sibling.use, -1.0)
     gone = {kind for kind, amount in left.items() if amount <= _NOTHING * max(1, capacity[kind])}
-    for sibling in siblings:
+    for sibling in rising:
         sibling.look_ahead(capacity, gone)
-    _Sweep(siblings, left, gone, capacity).run()
+    _Sweep(rising, left, gone, capacity).run()
+
+
+def _scarce(siblings: list[Sibling], given: Mapping[Kind, float]) -> set[Kind]:
+    """The kinds of which there is not enough for all who may ever ask for them. Who needs none of these is not held up
+    by others, nor holds them up."""
+    asked: Amounts = {}
+    for sibling in siblings:
+        for flow in sibling.flows:
+            for way in (flow.total, *flow.supplies):
+                add_times(asked, way)
+    return {kind for kind, amount in asked.items() if amount > given.get(kind, 0.0)}
 
 
 class _Sweep:

@@ -235,6 +235,8 @@ class Ground:
 
     def rooms_for(self, leaf: Branch, cost: Cost) -> list[tuple[Room, int]]:
         """All rooms that something goes into, those nearest to the queue first, and how much of each."""
+        if not leaf.bounded:
+            return [(self._root_room(dim), amount) for dim, amount in cost]
         found: dict[Room, int] = {}
         for branch in leaf.bounded:
             for dim, _ in cost:

@@ -32,8 +32,10 @@ class Sections:
             supply, resource = kind_of(dim)
             self._capacity.setdefault(supply, {}).setdefault(dim[:2], {})[resource] = amount
             add(self._whole, [((supply, resource), amount)])
+        #: What is bound to these pools; by queue, nothing of it where that may go other ways, too.
         self._asked: dict[Way, dict[str, int]] = {}
         self._asked_by: dict[Branch, dict[Way, dict[str, int]]] = {}
+        self._leaves: dict[Way, dict[Branch, None]] = {}
         self._around: dict[Way, tuple[str, ...]] = {}
         #: By section: its pools, and what they have of the resources of which they have less than is asked for.
         self._crowded: dict[str, tuple[Way, dict[str, int]]] = {}
@@ -41,26 +43,38 @@ class Sections:
     def count(self, leaf: Branch) -> None:
         """A queue asks for something else than before."""
         for way, amounts in self._asked_by.pop(leaf, {}).items():
-            sums = self._asked[way]
-            add(sums, amounts.items(), -1)
-            if not any(sums.values()):
-                del self._asked[way]
+            self._forget(way, leaf, amounts)
         asked: dict[Way, dict[str, int]] = {}
         for (ways, resources), wanted in leaf.wants.items():
-            if len(ways) == 1 and self._is_divided(*ways[0]) and any(wanted):
-                add(asked.setdefault(ways[0], {}), zip(resources, wanted, strict=True))
+            for way in ways if any(wanted) else ():
+                if self._is_divided(*way):
+                    bound = zip(resources, wanted, strict=True) if len(ways) == 1 else ()
+                    add(asked.setdefault(way, {}), bound)
         for way, amounts in asked.items():
-            add(self._asked.setdefault(way, {}), amounts.items())
+            self._leaves.setdefault(way, {})[leaf] = None
+            if amounts:
+                add(self._asked.setdefault(way, {}), amounts.items())
         if asked:
             self._asked_by[leaf] = asked
+
+    def _forget(self, way: Way, leaf: Branch, amounts: Mapping[str, int]) -> None:
+        sums = self._asked.get(way, {})
+        add(sums, amounts.items(), -1)
+        if not any(sums.values()):
+            self._asked.pop(way, None)
+        del self._leaves[way][leaf]
+        if not self._leaves[way]:
+            del self._leaves[way]
+            self._around.pop(way, None)
 
     def _is_divided(self, supply: str, pools: tuple[PoolKey, ...]) -> bool:
         """Whether the supply has other pools than these."""
         known = self._capacity.get(supply, {})
         return bool(pools) and (len(pools) < len(known) or not known.keys() <= set(pools))
 
-    def find(self, orphaned: Mapping[Dim, int]) -> bool:
-        """Which sections are crowded now; whether others are than before. `orphaned`: what nobody's queue holds."""
+    def find(self, orphaned: Mapping[Dim, int]) -> list[Branch] | None:
+        """Which sections are crowded now. If others are than before: the queues whose demand may stand in other
+        crowded ones. `orphaned`: what nobody's queue holds."""
         before = self._crowded
         ways = sorted(self._asked, key=lambda way: (len(way[1]), way))
         single = ((way, self._short(way, orphaned)) for way in ways if len(way[1]) == 1)
@@ -68,12 +82,20 @@ class Sections:
         several = islice((way for way in ways if len(way[1]) > 1), _SECTIONS_MAX)
         crowded += ((way, there) for way in several if (there := self._short(way, orphaned)))
         self._crowded = {_name(way): (way, there) for way, there in crowded}
-        if {name: there.keys() for name, (_, there) in self._crowded.items()} == {
-            name: there.keys() for name, (_, there) in before.items()
-        }:
-            return False
+        was = {(name, resource) for name, (_, there) in before.items() for resource in there}
+        now = {(name, resource) for name, (_, there) in self._crowded.items() for resource in there}
+        if was == now:
+            return None
         self._around = {}
-        return True
+        known = before | self._crowded
+        return self._standing_in([known[name][0] for name in sorted({name for name, _ in was ^ now})])
+
+    def _standing_in(self, sections: list[Way]) -> list[Branch]:
+        found: dict[Branch, None] = {}
+        for supply, pools in self._leaves:
+            if any(other == supply and set(pools) <= set(inside) for other, inside in sections):
+                found.update(self._leaves[(supply, pools)])
+        return list(found)
 
     def _short(self, way: Way, orphaned: Mapping[Dim, int]) -> dict[str, int]:
         """What is left to queues in these pools of each resource of which more is asked for."""
