@@ -42,7 +42,8 @@ def _live(trace: Trace, begin: Callable[[System], object]) -> tuple[VirtualLoop,
     until_s = max([trace.lasts_s, *(action.at_s for action in trace.actions)]) + LOOK_S
     system.loop.run_until(until_s)
     calm(system)
-    while not witness.violations and until_s < trace.lasts_s + RESTS_WITHIN_S:
+    latest_s = trace.lasts_s + RESTS_WITHIN_S + _ahead_s(trace)
+    while not witness.violations and until_s < latest_s:
         until_s += LOOK_S
         system.loop.run_until(until_s)
         if is_at_rest(witness):
@@ -50,6 +51,13 @@ def _live(trace: Trace, begin: Callable[[System], object]) -> tuple[VirtualLoop,
     if not witness.violations:
         check_at_rest(witness)
     return system.loop, witness.violations
+
+
+def _ahead_s(trace: Trace) -> float:
+    """The cell's time stands still until a clock that ran ahead is caught up with."""
+    return max(
+        (action.told["by_ms"] / 1000 for action in trace.actions if action.kind == "set_clock"), default=0
+    )
 
 
 def calm(system: System) -> None:

@@ -108,12 +108,23 @@ class OneCell:
 
     def rebuild(self, listing: Callable[[], None]) -> None:
         """Redis was lost: the ledger begins anew, and the cluster is listed."""
-        common: Any = {"time_ms": self._now_ms, "cluster": CLUSTER}
+        self.answer(self.begin_anew(), listing)
+
+    def begin_anew(self) -> Decision:
+        """What asks for the cluster to be listed."""
         rebuild = RebuildEvent(
-            config=self.state.config, next_seq=self.state.cell.next_seq, reason="test", **common
+            time_ms=self._now_ms,
+            cluster=CLUSTER,
+            config=self.state.config,
+            next_seq=self.state.cell.next_seq,
+            reason="test",
         )
         [fence] = self.cell.feed([rebuild])
         [resync] = self.cell.feed([outcome(fence, self._now_ms)])
+        return resync
+
+    def answer(self, resync: Decision, listing: Callable[[], None]) -> None:
+        common: Any = {"time_ms": self._now_ms, "cluster": CLUSTER}
         sync: Any = {"kind": "queue", "sync": "again", "resource_version": 10**9, "request": resync.seq}
         self.cell.feed([SyncEvent(phase="BEGIN", **sync, **common)])
         listing()

@@ -30,7 +30,7 @@ from sluice_scheduler.core.intake.aside import set_aside
 from sluice_scheduler.core.intake.nodes import on_unmanaged
 from sluice_scheduler.core.intake.observe import follow_rules, level_old_graves, on_object
 from sluice_scheduler.core.intake.outcome import on_outcome
-from sluice_scheduler.core.intake.recovery import on_config, on_rebuild, on_sync
+from sluice_scheduler.core.intake.recovery import ask_again, on_config, on_rebuild, on_sync
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import look_back
 from sluice_scheduler.core.passes.schedule import schedule, waits_for_time
@@ -47,7 +47,8 @@ def step(state: State, event: Event, *, passes: bool = True) -> list[Decision]:
     elif isinstance(event, SetAsideEvent):
         set_aside(state, [event])
     elif state.begun:
-        if event.time_ms > state.cell.time_ms:
+        # An actuator's clock is nobody's but its own: what it tells of has happened by the watchers' time.
+        if event.time_ms > state.cell.time_ms and not isinstance(event, OutcomeEvent):
             state.advance_time(event.time_ms)
             look_back(state)
         if not isinstance(event, QueueEvent | PoolEvent):
@@ -76,6 +77,7 @@ def _react(state: State, event: Event) -> None:
                 report(
                     state
                 )  # first: what the rest changes is settled by the pass, and told with the next tick
+            ask_again(state)
             offer_retries(state)
             level_old_graves(state)
             end_silent(state)

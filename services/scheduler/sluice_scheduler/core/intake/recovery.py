@@ -6,6 +6,8 @@ earlier life is applied after the re-list that this life builds upon.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sluice.decisions import Fence, Resync
 from sluice.events import ConfigEvent, OutcomeEvent, RebuildEvent, SyncEvent
 
@@ -13,6 +15,11 @@ from sluice_scheduler.core.applications.binding import bind_namespaces
 from sluice_scheduler.core.intake.observe import on_sync_end
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.entities import Cell, Cluster
+
+#: A request is made again that nobody has begun to answer for so long: it may be gone from the log, where no watcher
+#: ran for longer than that is kept. One that is being answered is given longer for each kind.
+UNANSWERED_MS: Final = 120_000
+LISTING_MS: Final = 1_800_000
 
 
 def on_rebuild(state: State, event: RebuildEvent) -> None:
@@ -45,9 +52,21 @@ def on_config(state: State, event: ConfigEvent) -> None:
 def on_fence_outcome(state: State, cluster: Cluster, event: OutcomeEvent) -> None:
     if event.seq != cluster.fence or cluster.resync:
         return
-    sentence = "the fence stands: list everything again"
+    _ask_for_everything(state, cluster, "the fence stands: list everything again")
+
+
+def ask_again(state: State) -> None:
+    """With a tick: nothing is decided about a cluster before it was listed."""
+    for cluster in sorted(state.clusters, key=lambda cluster: cluster.name):
+        patience_ms = LISTING_MS if cluster.synced else UNANSWERED_MS
+        if cluster.resync and not cluster.live and state.now_ms - cluster.asked_ms >= patience_ms:
+            waited = f"{patience_ms // 60_000}m"
+            _ask_for_everything(state, cluster, f"nothing was listed for {waited}: list everything again")
+
+
+def _ask_for_everything(state: State, cluster: Cluster, sentence: str) -> None:
     resync = state.decide(Resync(**state.stamp(cluster.name), reason="Rebuild", sentence=sentence))
-    cluster.resync = resync.seq
+    cluster.resync, cluster.synced, cluster.asked_ms = resync.seq, (), state.now_ms
     state.clusters.put(cluster)
 
 
@@ -64,7 +83,7 @@ def on_sync(state: State, event: SyncEvent) -> None:
     on_sync_end(state, event)
     cluster.open_syncs = {kind: sync for kind, sync in cluster.open_syncs.items() if kind != event.kind}
     if cluster.resync and event.request == cluster.resync:
-        cluster.synced = tuple(sorted({*cluster.synced, event.kind}))
+        cluster.synced, cluster.asked_ms = tuple(sorted({*cluster.synced, event.kind})), state.now_ms
         if not cluster.live and set(state.config.kinds) <= set(cluster.synced):
             cluster.live = True
             state.clusters.put(cluster)

@@ -300,6 +300,7 @@ class Cluster(Entity):
     name: str
     fence: int  # seq of its FENCE
     resync: int = 0  # seq of its RESYNC; 0 until the fence was answered
+    asked_ms: int = 0  # when that was decided, or last answered in part
     synced: tuple[str, ...] = ()  # kinds whose requested SYNC has ended
     open_syncs: dict[str, str] = field(default_factory=dict)  # kind → id of the SYNC that has begun
     live: bool = False  # decisions may be made about it
