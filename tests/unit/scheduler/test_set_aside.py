@@ -209,3 +209,14 @@ def test_a_workload_that_is_written_for_a_group_that_is_set_aside_says_so() -> N
         assert why(cell.state, key).reason == "SetAside"
     cell.configure(core_version=cell.state.config.core_version + 1)
     assert not condition_of(cell, "workload/sim/workload-group")
+
+
+def test_an_application_that_has_lost_its_pods_stays_set_aside_while_its_object_is_there() -> None:
+    cell = Applications(cpu=1000)
+    cell.pods("x", workload="group", group_size=2)
+    set_aside(cell, "group/sim/team/group")
+    cell.application("group", pod_set("main", 1, 1), kind=BY_HAND)
+    cell.delete_pods("x")
+    assert why(cell.state, "workload/sim/workload-group").reason == "SetAside"
+    cell.delete_application("group")
+    assert not len(cell.state.asides)

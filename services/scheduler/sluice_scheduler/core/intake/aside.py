@@ -98,18 +98,18 @@ def is_passed_over(state: State, key: str, event: ObjectEvent) -> bool:
 
 
 def forget_aside(state: State, key: str) -> None:
-    """An object that is gone is set aside no longer, and neither is an application that has no pods left."""
+    """An object that is gone is set aside no longer, and neither is an application that has neither object nor pods."""
     if not len(state.asides):
         return
     gone = {key, STATUS + key}
     for aside in state.asides:
-        kind, _, _ = aside.what.partition("/")
-        if (kind == "group" and not queue_of(state, aside.what)) or (
-            kind == Workload.kind and aside.name and aside.what not in state.workloads
+        what, (kind, _, _) = aside.what, aside.what.partition("/")
+        if (kind == "group" and application_key(state, what) == what and not queue_of(state, what)) or (
+            kind == Workload.kind and aside.name and what not in state.workloads
         ):
-            gone |= {aside.what, STATUS + aside.what}
+            gone |= {what, STATUS + what}
     for what in sorted(gone):
         state.asides.discard(f"{Aside.kind}/{what}")
     state.report_due = True
-    if any(what.startswith(f"{Workload.kind}/") for what in gone):
-        state.derive()  # its pods are again what they say they are
+    if any(what.startswith(("group/", f"{Workload.kind}/")) for what in gone):
+        state.derive()  # it is there again, and its pods are what they say they are
