@@ -55,9 +55,8 @@ def _live(trace: Trace, begin: Callable[[System], object]) -> tuple[VirtualLoop,
 
 def _ahead_s(trace: Trace) -> float:
     """The cell's time stands still until a clock that ran ahead is caught up with."""
-    return max(
-        (action.told["by_ms"] / 1000 for action in trace.actions if action.kind == "set_clock"), default=0
-    )
+    ahead_s = [action.told["by_ms"] / 1000 for action in trace.actions if action.kind == "set_clock"]
+    return max([0.0, *ahead_s])
 
 
 def calm(system: System) -> None:
