@@ -100,8 +100,8 @@ soak-core: setup ## Play random histories of the core for MINUTES=60, and keep w
 	@PYTHONPATH=tests $(BIN)/python tests/property/soak.py --minutes $(MINUTES)
 
 .PHONY: chaos
-chaos: setup ## Bring faults about on real servers under load for MINUTES=60, and check what comes of it
-	@PYTHONPATH=tests:tests/integration:tests/e2e $(BIN)/python -u -m chaos --minutes $(MINUTES)
+chaos: setup ## Bring faults about on real servers under load for MINUTES=60 (FAULT="redis": those alone), and check what comes of it
+	@PYTHONPATH=tests:tests/integration:tests/e2e $(BIN)/python -u -m chaos --minutes $(MINUTES) $(if $(FAULT),--fault "$(FAULT)")
 
 .PHONY: defect
 defect: setup ## List the defects of docs/defects.md, or show NAME=a-name, or NAME=all

@@ -101,7 +101,7 @@ def play(world: World, chosen: list[str], lasts_s: float, report: Report) -> Non
         observed(stack.endpoints, PROBE) as probes,
         life(stack, tenants, world.rng.random(), lasts_s) as lived,
     ):
-        run = Run(world, tenants, seen, probes, report)
+        run = Run(world, tenants, seen, probes, report, time.monotonic())
         while time.monotonic() < until:
             run.suffer(world.rng.choice(chosen))
             lived.goes_on()
@@ -122,12 +122,14 @@ class Run:
     seen: Observer
     probes: Observer
     report: Report
+    began_s: float
 
     def suffer(self, fault: str) -> None:
         for name in self.world.revive():
             print(f"{name} had ended by itself, and was started anew", flush=True)
         opened, probed = len(self.seen.opened), len(self.probes.opened)
-        with faults()[fault](self.world):
+        at_s = time.monotonic() - self.began_s
+        with faults()[fault](self.world) as told:
             pass
         began = time.monotonic()
         _submit(self.tenants, f"p{probed}-{self.world.rng.randrange(10**6)}")
@@ -135,8 +137,7 @@ class Run:
         took, meanwhile = time.monotonic() - began, len(self.seen.opened) - opened
         held = self.seen.peak.get("cpu", 0)
         assert held <= CAPACITY_MILLI, f"{held}m of {CAPACITY_MILLI}m cpu were held"
-        self.report.note(fault, took, meanwhile)
-        print(f"{fault}: recovered in {took:.1f} s, {meanwhile} gates were opened meanwhile", flush=True)
+        print(self.report.note(fault, took, meanwhile, at_s=at_s, told=told), flush=True)
 
 
 def _submit(tenants: Tenants, name: str) -> None:

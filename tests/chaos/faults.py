@@ -60,7 +60,8 @@ class World:
             self.stack.start(name)
 
 
-Fault = Callable[[World], AbstractContextManager[None]]
+#: It may tell what came of it.
+Fault = Callable[[World], AbstractContextManager[str | None]]
 
 
 def _pause(world: World, span_s: tuple[float, float]) -> None:
@@ -145,11 +146,14 @@ def _size(file: Path) -> int:
 
 
 @contextmanager
-def last_writes_lost(world: World) -> Iterator[None]:
+def last_writes_lost(world: World) -> Iterator[str]:
     """A replica of Redis takes over that has not got the last writes."""
     before = world.redises.written()
-    world.redises.fail_over(is_lost=lambda: world.redises.written() > before + 2_000)
-    yield
+    had, has = world.redises.fail_over(is_lost=lambda: world.redises.written() > before + 2_000)
+    yield (
+        f"the ledger fell from record {had.record} back to {has.record}, "
+        f"and from decision {had.decision} to {has.decision}"
+    )
 
 
 @contextmanager

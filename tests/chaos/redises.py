@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from redis import Redis as Client
 from redis.exceptions import RedisError
@@ -15,6 +16,13 @@ from chaos.proxy import Proxy
 
 #: So long a replica takes to have what the first has; what it is waited for, not how long it takes.
 _FOLLOWS_WITHIN_S = 60
+
+
+class Ledger(NamedTuple):
+    """How far the ledger of the cell has come: the record that it waits for, and the next decision."""
+
+    record: int
+    decision: int
 
 
 class Redises:
@@ -35,18 +43,23 @@ class Redises:
         for each in (self.first, self._second):
             each.daemon.kill()
 
-    def fail_over(self, *, is_lost: Callable[[], bool]) -> None:
+    def fail_over(self, *, is_lost: Callable[[], bool]) -> tuple[Ledger, Ledger]:
         """The replica stops following, and when enough `is_lost` it takes the first one's place. That comes back as
-        its replica, and what only it had is gone."""
+        its replica, and what only it had is gone. How far the ledger was, and is."""
         with self._client(self._second) as second:
             second.replicaof("NO", "ONE")
+            has = _ledger(second)
         _until(is_lost, "nothing was written that could be lost")
+        with self._client(self.first) as first:
+            first.client_pause(_FOLLOWS_WITHIN_S * 1000, all=False)  # it writes no more
+            had = _ledger(first)
         self.first.daemon.kill()
         self._proxy.target = self._second.port
         self._proxy.drop()
         self.first, self._second = self._second, self.first
         shutil.rmtree(self._second.directory / "data")
         self._follow()
+        return had, has
 
     def empty(self) -> None:
         """It has come back without its disk."""
@@ -71,6 +84,11 @@ class Redises:
 
     def _client(self, redis: Redis) -> Client:
         return Client.from_url(redis.url, socket_timeout=10)
+
+
+def _ledger(redis: Client) -> Ledger:
+    record, decision = redis.hmget("sluice:{default}:meta", ["next_offset", "next_seq"])
+    return Ledger(int(record or 0), int(decision or 0))
 
 
 def _until(holds: Callable[[], bool], complaint: str) -> None:

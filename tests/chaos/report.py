@@ -11,9 +11,14 @@ class Report:
     recoveries_s: dict[str, list[float]] = field(default_factory=dict)
     admitted: dict[str, int] = field(default_factory=dict)
 
-    def note(self, fault: str, recovery_s: float, admitted: int) -> None:
+    def note(self, fault: str, recovery_s: float, admitted: int, *, at_s: float, told: str | None) -> str:
+        """A line of the run's history."""
         self.recoveries_s.setdefault(fault, []).append(recovery_s)
         self.admitted[fault] = self.admitted.get(fault, 0) + admitted
+        came = f"{fault}: {told}" if told else fault
+        return (
+            f"{at_s:7.1f} s  {came}; recovered in {recovery_s:.1f} s, {admitted} gates were opened meanwhile"
+        )
 
     def table(self) -> str:
         """In the form that docs/reliability.md shows."""
