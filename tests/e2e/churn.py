@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.client import HTTPException
 from typing import Any
 
 from audit import Audit
 from cluster import Tenants, is_gated, pod
-from cluster_api import Answer, Object, eventually
+from cluster_api import Answer, BusyError, Object, eventually
 from operators import crds
 from operators.ray_operator import RayOperator, cluster_spec, ray_cluster
 from operators.simulated import Operator
@@ -164,7 +165,8 @@ class Churn:
         if isinstance(operator, SparkOperator):
             operator.want(name, self._rng.randint(1, 8))
         elif isinstance(operator, RayOperator):
-            operator.scale(name, small=self._rng.randint(1, 6), big=self._rng.randint(0, 4))
+            groups = {"small": self._rng.randint(1, 6), "big": self._rng.randint(0, 4)}
+            self._try(partial(operator.scale, name, **groups))
 
     def _end_cluster(self, cluster: tuple[Operator, str, str]) -> None:
         """It is deleted; or, if it is a SparkApplication, its driver comes to its end before."""
@@ -261,16 +263,18 @@ class Churn:
         self._try(lambda: self._tenants.submit(namespace, obj), 409)
 
     def _try(self, call: Callable[[], Any], *fine: int) -> Any:
-        deadline = time.monotonic() + 60
+        deadline, complaint = time.monotonic() + 60, ""
         while time.monotonic() < deadline:
             try:
                 answer = call()
-            except (OSError, HTTPException):
-                answer = None
-            if answer is not None and (answer.ok or answer.status in fine):
-                return answer
+            except (OSError, HTTPException, BusyError) as error:
+                complaint = repr(error)
+            else:
+                if not isinstance(answer, Answer) or answer.ok or answer.status in fine:
+                    return answer
+                complaint = answer.message
             time.sleep(0.1)  # the pace of whoever tries again, not a wait for an event
-        raise AssertionError(f"no success within a minute: {answer and answer.message}")
+        raise AssertionError(f"no success within a minute: {complaint}")
 
 
 def _runs(pod_found: Answer) -> bool:
