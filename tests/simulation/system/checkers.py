@@ -55,6 +55,9 @@ class Witness:
         #: Since when its maker may have known what it knew, by seq.
         self._decided_from: dict[int, float] = {}
         self.published: dict[tuple[Epoch, int], Decision] = {}
+        self._published_at: dict[
+            tuple[int, bytes], tuple[str, int]
+        ] = {}  # topic and offset, by seq and value
         self.answered: set[tuple[Epoch, int]] = set()
         self.fence = Epoch(0, 0)
         self._counts_from_s = 0.0
@@ -112,8 +115,16 @@ class Witness:
             return
         if (decision.seq, message.value) not in self._committed:
             self.complain("committed before it is published", f"#{decision.seq} is in no ledger")
-        epoch = Epoch.parse(message.header(EPOCH_HEADER) or "")
-        self.published[epoch, decision.seq] = decision
+        if not self._was_cut_off(offset, decision.seq, message.value):
+            epoch = Epoch.parse(message.header(EPOCH_HEADER) or "")
+            self.published[epoch, decision.seq] = decision
+
+    def _was_cut_off(self, offset: int, seq: int, value: bytes) -> bool:
+        """Whether it is published once more because the log of the first time is cut off. Its outcome of then counts."""
+        topic = self.system.broker.topics[self.system.settings.decisions_topic]
+        known = self._published_at.get((seq, value))
+        self._published_at[seq, value] = (topic.id, offset)
+        return known is not None and known[0] == topic.id and known[1] < topic.partitions[0].first
 
     def look_at_chain(self) -> None:
         """In a topic that was made anew the first decisions are indeed missing."""
@@ -265,16 +276,14 @@ def nobody_waits(witness: Witness) -> str:
 
 
 def outcomes_settle(witness: Witness) -> str:
-    """Every decision that counts has its outcome. One that is published once more, because the log of the first time is
-    cut off, needs no other: behind one fence a seq is one decision."""
-    answered = {seq for epoch, seq in witness.answered if epoch >= witness.fence}
+    """Every decision that counts has its outcome."""
     unanswered = [
         f"{epoch}.{seq} {decision.type}"
         for (epoch, seq), decision in witness.published.items()
         if epoch >= witness.fence
         and isinstance(decision, ObjectDecision | Fence)
         and not isinstance(decision, Resync)
-        and seq not in answered
+        and (epoch, seq) not in witness.answered
     ]
     return f"no outcome of {', '.join(unanswered)}" if unanswered else ""
 
