@@ -124,11 +124,12 @@ class OneCell:
         return resync
 
     def answer(self, resync: Decision, listing: Callable[[], None]) -> None:
-        common: Any = {"time_ms": self._now_ms, "cluster": CLUSTER}
         sync: Any = {"kind": "queue", "sync": "again", "resource_version": 10**9, "request": resync.seq}
-        self.cell.feed([SyncEvent(phase="BEGIN", **sync, **common)])
-        listing()
-        self.decisions += self.cell.feed([SyncEvent(phase="END", **sync, **common)])
+        for phase in ("BEGIN", "END"):
+            record = SyncEvent(phase=phase, time_ms=self._now_ms, cluster=CLUSTER, **sync)
+            self.decisions += self.cell.feed([record])
+            if phase == "BEGIN":
+                listing()
 
     # ---- what it shows
 

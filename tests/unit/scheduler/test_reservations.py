@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from applications_of_one_cell import Applications, pod_set
 from one_cell import contended
 from sluice.decisions import Evict
 
@@ -20,3 +24,27 @@ def test_a_reservation_is_given_up_when_its_victims_do_not_leave_in_time() -> No
         cell.tick()
     assert promise.seq not in [each.seq for each in cell.state.promises]
     assert [each.key for each in cell.state.forest.leaves["b"].line] or len(cell.state.promises)
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_gang_for_which_room_is_kept_may_have_other_parts_by_now(after: int) -> None:
+    """Each part is bound to a pool of its own."""
+
+    def parts(count: int) -> list[Any]:
+        return [pod_set(f"s{n}", 1, 1, node_selector={"pool": f"p{n}"}) for n in range(count)]
+
+    cell = Applications("a", "b", cpu=1000)
+    cell.configure(patience_ms=1_000, tenure_ms=1_000)
+    cell.queue("a", reclaim={"enabled": False})
+    for number in range(3):
+        cell.pool(f"p{number}", cpu=1000)
+        cell.pods(f"holds-{number}", tenant="a", node_selector={"pool": f"p{number}"})
+    cell.application("gang", *parts(2), tenant="b")
+    cell.pass_seconds(2)
+    [turn] = [turn for turn in cell.state.turns if turn.cost]
+    assert turn.pools == ("p0", "p1")
+    cell.application("gang", *parts(after), tenant="b")
+    cell.pass_seconds(3)
+    cell.delete_pods("holds-0", "holds-1", "holds-2")
+    cell.pass_seconds(1)
+    assert cell.is_released("gang")

@@ -17,7 +17,7 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.entities import Cell, Cluster
 
 #: A request is made again that nobody has begun to answer for so long: it may be gone from the log, where no watcher
-#: ran for longer than that is kept. One that is being answered is given longer for each kind.
+#: ran for longer than that is kept. Where each kind begins to be listed it is given longer.
 UNANSWERED_MS: Final = 120_000
 LISTING_MS: Final = 1_800_000
 
@@ -58,7 +58,7 @@ def on_fence_outcome(state: State, cluster: Cluster, event: OutcomeEvent) -> Non
 def ask_again(state: State) -> None:
     """With a tick: nothing is decided about a cluster before it was listed."""
     for cluster in sorted(state.clusters, key=lambda cluster: cluster.name):
-        patience_ms = LISTING_MS if cluster.synced else UNANSWERED_MS
+        patience_ms = LISTING_MS if cluster.answering else UNANSWERED_MS
         if cluster.resync and not cluster.live and state.now_ms - cluster.asked_ms >= patience_ms:
             waited = f"{patience_ms // 60_000}m"
             _ask_for_everything(state, cluster, f"nothing was listed for {waited}: list everything again")
@@ -66,7 +66,8 @@ def ask_again(state: State) -> None:
 
 def _ask_for_everything(state: State, cluster: Cluster, sentence: str) -> None:
     resync = state.decide(Resync(**state.stamp(cluster.name), reason="Rebuild", sentence=sentence))
-    cluster.resync, cluster.synced, cluster.asked_ms = resync.seq, (), state.now_ms
+    cluster.resync, cluster.synced, cluster.answering = resync.seq, (), False
+    cluster.asked_ms = state.now_ms
     state.clusters.put(cluster)
 
 
@@ -76,6 +77,8 @@ def on_sync(state: State, event: SyncEvent) -> None:
         return  # not one of the cell's
     if event.phase == "BEGIN":
         cluster.open_syncs = {**cluster.open_syncs, event.kind: event.sync}
+        if cluster.resync and event.request == cluster.resync:
+            cluster.answering, cluster.asked_ms = True, state.now_ms
         state.clusters.put(cluster)
         return
     if cluster.open_syncs.get(event.kind) != event.sync:
@@ -83,7 +86,7 @@ def on_sync(state: State, event: SyncEvent) -> None:
     on_sync_end(state, event)
     cluster.open_syncs = {kind: sync for kind, sync in cluster.open_syncs.items() if kind != event.kind}
     if cluster.resync and event.request == cluster.resync:
-        cluster.synced, cluster.asked_ms = tuple(sorted({*cluster.synced, event.kind})), state.now_ms
+        cluster.synced = tuple(sorted({*cluster.synced, event.kind}))
         if not cluster.live and set(state.config.kinds) <= set(cluster.synced):
             cluster.live = True
             state.clusters.put(cluster)

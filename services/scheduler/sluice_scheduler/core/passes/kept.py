@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
+from operator import contains
 from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
@@ -18,9 +19,9 @@ _LOOKS_MAX: Final = 256
 
 
 def spot_at(state: State, shape: Shape, pools: tuple[str, ...]) -> Spot | None:
-    """The place with these pools, if a shape may still go there."""
+    """The place with these pools, if a shape may still go there: it may have other parts by now."""
     if shape.scattered:
-        allowed = all(pool in choices for pool, choices in zip(pools, shape.scattered, strict=True))
+        allowed = len(pools) == len(shape.scattered) and all(map(contains, shape.scattered, pools))
         return state.forest.spot(shape, pools) if allowed else None
     return next((spot for spot in shape.spots if spot.pools == pools), None)
 

@@ -300,7 +300,8 @@ class Cluster(Entity):
     name: str
     fence: int  # seq of its FENCE
     resync: int = 0  # seq of its RESYNC; 0 until the fence was answered
-    asked_ms: int = 0  # when that was decided, or last answered in part
+    asked_ms: int = 0  # when that was decided, or a list that answers it began
+    answering: bool = False  # one has begun
     synced: tuple[str, ...] = ()  # kinds whose requested SYNC has ended
     open_syncs: dict[str, str] = field(default_factory=dict)  # kind → id of the SYNC that has begun
     live: bool = False  # decisions may be made about it
