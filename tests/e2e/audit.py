@@ -30,6 +30,7 @@ from sluice_local import Stack
 CELL = "default"
 REPORT = "bug-report.sluice"
 READ_WITHIN_S = 30
+DIFFERS = "what is derived differs from the accounts"
 _REBUILD = EVENTS.ce_type(RebuildEvent.type)
 
 
@@ -112,7 +113,9 @@ class Audit:
         return redis.hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
 
     def prove(self, stack: Stack) -> None:
-        """The decisions stand in the log as they were published, and follow from the events."""
+        """The decisions stand in the log as they were published, and follow from the events; and what schedulers derived
+        agreed with the accounts whenever they looked."""
+        assert differences(stack) == []
         command = [sys.executable, "-m", "sluice_console.main", "audit", "verify", "--replay"]
         environment = os.environ | stack.user_env()
         run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -147,3 +150,9 @@ class Audit:
 
         header = Header(cell=CELL, partition=0, since="the first REBUILD", until="the last")
         asyncio.run(write(path, header, both()))
+
+
+def differences(stack: Stack) -> list[str]:
+    """What schedulers say of what they have derived."""
+    logs = [log for log in stack.logs() if log.parent.name.startswith("scheduler")]
+    return [line for log in logs for line in log.read_text().splitlines() if DIFFERS in line]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-from audit import Audit
+from audit import Audit, differences
 from cluster import Tenants
 from cluster_api import Api, eventually
 from sluice_local import Stack
@@ -51,6 +51,7 @@ def tenants(running: Stack, stacks: Stacks, request: pytest.FixtureRequest) -> I
         api.delete(path)
     for namespace in tenants.settled:
         eventually(lambda n=namespace: api.get(f"/api/v1/namespaces/{n}").status == 404, seconds=60)
+    assert differences(running) == []
 
 
 @pytest.fixture

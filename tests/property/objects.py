@@ -222,7 +222,9 @@ class Objects:
         match decision:
             case Admit() if self._is("pod", name, decision.uid):
                 node = self._node_for(decision, lot)
-                self.put("pod", name, {"gated": False, "phase": "Running" if node else "Pending", **by})
+                narrowed = self.things["pod", name].facts.node_selector | decision.node_selector
+                opened = {"gated": False, "phase": "Running" if node else "Pending"}
+                self.put("pod", name, {**opened, "node_selector": narrowed, **by})
                 self.put("pod", name, {"node": node})
             case Evict() | Delete() if self._is("pod", name, decision.uid):
                 self._end_pod(name, lot)

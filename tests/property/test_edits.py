@@ -196,7 +196,10 @@ class Edited:
             case Admit() if name in self._pods:
                 namespace, facts = self._pods[name]
                 node = next((node for node, pool in self._nodes.items() if pool == decision.pool), "")
-                facts = replace(facts, gated=False, phase="Running", decision=by, node=node)
+                narrowed = facts.node_selector | decision.node_selector
+                facts = replace(
+                    facts, gated=False, phase="Running", decision=by, node=node, node_selector=narrowed
+                )
                 self._change(name, namespace, facts)
             case Evict() | Delete() if name in self._pods:
                 self._delete(name)

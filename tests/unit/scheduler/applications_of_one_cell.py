@@ -125,7 +125,9 @@ class Applications(OneCell):
         by = {"decision": f"1-1.{decision.seq}"}
         match decision:
             case Admit() if decision.name in self._pods:
-                self._change_pod(decision.name, gated=False, phase="Running", **by)
+                narrowed = self._pods[decision.name][1].node_selector | decision.node_selector
+                opened = {"gated": False, "phase": "Running", "node_selector": narrowed}
+                self._change_pod(decision.name, **opened, **by)
             case CreatePod():
                 self.pods(decision.name, of=decision.job, pod_set="main", tenant=decision.namespace)
             case Evict() if self.evicted_pods_fail:

@@ -243,7 +243,13 @@ class World:
             pod.admitted_ms, pod.pool = self.now_ms, decision.pool
             self.waiting -= 1
             self._hold(pod, 1)
-            self._change_pod(pod, gated=False, phase="Running", decision=f"1-1.{decision.seq}")
+            self._change_pod(
+                pod,
+                gated=False,
+                phase="Running",
+                decision=f"1-1.{decision.seq}",
+                node_selector=pod.facts.node_selector | decision.node_selector,
+            )
         return pod
 
     def leave(self, pod: SimPod) -> None:

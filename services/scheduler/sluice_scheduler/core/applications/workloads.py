@@ -239,7 +239,7 @@ def _as_its_pod_shows(facts: WorkloadFacts, pod: Pod) -> WorkloadFacts:
             min_count=1,
             max_count=1 if shown == DRIVER else None,
             requests=pod.facts.requests,
-            node_selector=pod.facts.node_selector,
+            node_selector=pod.asked_selector,
         )
     if DRIVER in sets:
         sets.setdefault(EXECUTOR, _guess(sets[DRIVER]))

@@ -55,7 +55,7 @@ def part(cluster: str, count: int, requests: Resources, node_selector: dict[str,
 
 
 def part_of(pod: Pod) -> Part:
-    return part(pod.cluster, 1, pod.facts.requests, pod.facts.node_selector)
+    return part(pod.cluster, 1, pod.facts.requests, pod.asked_selector)
 
 
 class Spot:

@@ -145,6 +145,9 @@ def _bury(state: State, cluster: str, kind: str, uid: str, resource_version: int
 def pod_changed(state: State, pod: Pod | None, event: PodEvent, sync: str) -> None:
     after = Pod(facts=event.pod, **identity(event, sync)) if pod is None else replace(pod, facts=event.pod)
     after.resource_version = event.resource_version
+    if pod is not None and pod.facts.gated and not event.pod.gated:
+        before = pod.facts.node_selector
+        after.waited_by = before if before != event.pod.node_selector else None
     moved = _find_family(state, pod, after)
     if pod is None:
         after.stranger = not event.pod.gated and state.is_live(event.cluster)

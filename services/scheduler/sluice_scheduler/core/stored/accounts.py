@@ -37,6 +37,13 @@ class Pod(TrackedObject):
     judged: bool = False  # whether the minimum of its group came up in time
     stranger: bool = False  # first seen open, and not in a rebuild: this ledger did not open it
     until_ms: int = 0  # it was let into room that is kept for another, for it said that it ends by then
+    #: The node selector by which it waited, if its gate was seen: who opened it has bound it to a pool.
+    waited_by: dict[str, str] | None = None
+
+    @property
+    def asked_selector(self) -> dict[str, str]:
+        """Where it could go before it was told where to."""
+        return self.facts.node_selector if self.waited_by is None else self.waited_by
 
     @property
     def ends_ms(self) -> int:
