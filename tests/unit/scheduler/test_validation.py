@@ -68,6 +68,18 @@ def test_a_round_in_pieces_finds_what_one_at_once_does() -> None:
     assert any(each.startswith(f"{pod(state, 'waits').key}: ") for each in found)
 
 
+def test_what_ends_between_two_pieces_is_no_difference() -> None:
+    cell = Applications()
+    for number in range(3):
+        cell.application(f"ray-{number}", pod_set("worker", 1, 1))
+    cell.pass_seconds(1)
+    validation = Validation(cell.state)
+    for left in (2, 1, 0, 0, 0, 0):
+        assert validation.go_on(2) == []
+        if cell.state.applications:
+            cell.delete_application(f"ray-{left}")
+
+
 def test_it_changes_nothing() -> None:
     state = busy()
     state.take_changes()

@@ -69,8 +69,10 @@ def _round(state: State, most: int | None = None) -> Iterator[list[str]]:
         leaf = state.forest.leaves.get(key)
         if leaf is not None and (most is None or len(state.holders.get(key, ())) + len(leaf.line) <= most):
             yield list(_queue(state, leaf))
-    for app in list(state.applications.values()):
-        yield list(_application(state, app))
+    for place in list(state.applications):
+        app = state.applications.get(place)
+        if app is not None:
+            yield list(_application(state, app))
     keys = [pod.key for pod in state.pods]
     for at in range(0, len(keys), _PODS):
         found = [pod for key in keys[at : at + _PODS] if (pod := state.pods.get(key)) is not None]
