@@ -373,6 +373,20 @@ class TestWhatWasReleased:
         assert cell.held() == 2000
         assert not any(isinstance(each, EvictWorkload) for each in cell.decisions)
 
+    def test_and_asks_for_more_since_gets_that_by_no_rebuild(self) -> None:
+        """Others would have to go for it."""
+        cell = Applications("rich", "poor", cpu=10_000)
+        cell.application("ray", pod_set("main", 1, 1, 99), tenant="rich")
+        cell.pods("r", of="ray", pod_set="main", tenant="rich")
+        cell.pods(*(f"p{n}" for n in range(5)), tenant="poor")
+        cell.application("ray", pod_set("main", 10, 10, 99), tenant="rich")
+        cell.rebuild(cell.list_everything)
+        cell.carry_out()
+        cell.pass_seconds(5)
+        assert cell.held("rich") == 1000
+        assert cell.held("poor") == 5000
+        assert cell.is_released("ray")
+
     def test_and_is_held_back_by_somebody_else_waits_for_its_turn_like_any_other(self) -> None:
         """The policies set that back, where they are in force."""
         cell = Applications(cpu=2000)

@@ -69,15 +69,17 @@ def test_a_round_in_pieces_finds_what_one_at_once_does() -> None:
 
 
 def test_what_ends_between_two_pieces_is_no_difference() -> None:
-    cell = Applications()
-    for number in range(3):
-        cell.application(f"ray-{number}", pod_set("worker", 1, 1))
-    cell.pass_seconds(1)
-    validation = Validation(cell.state)
-    for left in (2, 1, 0, 0, 0, 0):
-        assert validation.go_on(2) == []
-        if cell.state.applications:
-            cell.delete_application(f"ray-{left}")
+    for pieces in range(1, 8):
+        cell = Applications()
+        for number in range(3):
+            cell.application(f"ray-{number}", pod_set("worker", 1, 1))
+        cell.pass_seconds(1)
+        validation = Validation(cell.state)
+        validation.go_on(1)  # a round begins
+        assert validation.go_on(pieces) == []
+        for number in range(3):
+            cell.delete_application(f"ray-{number}")
+        assert validation.go_on(100) == []
 
 
 def test_it_changes_nothing() -> None:

@@ -8,11 +8,15 @@ round) or is held back although it was admitted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import TypedDict
 
 from sluice.applications import BY_HAND
 from sluice.decisions import EvictWorkload
 
+from sluice_scheduler.core.fairness.amounts import add
+from sluice_scheduler.core.fairness.claims import Dim, cost_of
 from sluice_scheduler.core.state.kinship import controlled
 from sluice_scheduler.core.state.members import holding_of
 from sluice_scheduler.core.state.minima import minimum_of
@@ -106,14 +110,14 @@ def shows_the_present(workload: Workload) -> bool:
 def _compare(state: State, workload: Workload) -> None:
     facts = workload.facts
     if not workload.admitted and (facts.released or _may_run(workload)):
-        holding = holding_of(state, workload)
-        if facts.released and workload.found and facts.decision:
-            minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
-            admit_workload(state, workload, _pools_found(state, workload), minima)
+        holding, pools = holding_of(state, workload), _pools_found(state, workload)
+        minima = {each.name: minimum_of(workload, each) for each in facts.pod_sets}
+        there = Counter(pod.pod_set for pod in holding)
+        was_released = facts.released and workload.found and bool(facts.decision)
+        if was_released and _fits_still(state, workload, pools, missing=Counter(minima) - there):
+            admit_workload(state, workload, pools, minima)
         elif holding:
-            admit_workload(
-                state, workload, _pools_found(state, workload), Counter(p.pod_set for p in holding)
-            )
+            admit_workload(state, workload, pools, there)
         elif facts.released:
             suspend(
                 state,
@@ -124,6 +128,20 @@ def _compare(state: State, workload: Workload) -> None:
             )
     elif workload.admitted and not facts.released and (workload.seq or _has_stopped(state, workload)):
         put_back(state, workload)
+
+
+def _fits_still(
+    state: State, workload: Workload, pools: dict[str, str], *, missing: Mapping[str, int]
+) -> bool:
+    """Whether what is missing of minima fits beside what others hold, as it did when an earlier ledger granted it. If
+    not, it was asked for since then, and has no turn by this."""
+    state.settle_applications()  # who was found before it has its share
+    cost: dict[Dim, int] = {}
+    for each in workload.facts.pod_sets:
+        asked = tuple(each.requests.items())
+        add(cost, cost_of(workload.cluster, pools[each.name], asked, missing.get(each.name, 0)))
+    leaf = state.forest.leaves.get(workload.queue)
+    return leaf is not None and state.forest.has_room(leaf, tuple(cost.items()), attrgetter("left"))
 
 
 def _may_run(workload: Workload) -> bool:

@@ -50,8 +50,8 @@ def schedule(state: State, *, ticks: bool) -> None:
     clean_up(state)  # before anything starts, and with it opens what may open
     state.forest.settle()
     start_free(state, budget)
-    if ticks:
-        work_out_deserved(state)
+    if ticks or state.forest.overfull():
+        work_out_deserved(state)  # as much as there is now
     remember(state)
     done = shed(state, budget)
     keep_promises(state, budget, ticks=ticks)
