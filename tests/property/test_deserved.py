@@ -224,6 +224,44 @@ def test_a_pool_is_shared_by_those_who_are_bound_to_it() -> None:
         assert shares == pytest.approx([20, 10, 70], abs=1)
 
 
+#: What two ask for of cpus: the pools that each part is bound to, and how much; and what both deserve.
+ROBBED: list[tuple[list[tuple[tuple[str, ...], int]], float, float]] = [
+    ([((), 66)], 6, 6),
+    ([((), 6), (("b",), 60)], 6, 6),
+    ([((), 2), (("b",), 60)], 4, 4),
+    ([(("a",), 66), (("b",), 60)], 6, 6),
+    ([(("a",), 6), (("b",), 6)], 6, 6),
+]
+
+
+@pytest.mark.parametrize(("asked", "robs", "keeps"), ROBBED)
+def test_who_binds_demand_to_a_neighbours_pool_has_no_more_of_it(
+    asked: list[tuple[tuple[str, ...], int]], robs: float, keeps: float
+) -> None:
+    """As long as it can have its share elsewhere, in whichever way it asks for that."""
+    capacity = {("east", "a", "cpu"): 6, ("east", "b", "cpu"): 6}
+    rob = Tenant("rob", wants=[Want(("east",), {"cpu": amount}, pools) for pools, amount in asked])
+    victim = Tenant("victim", wants=[Want(("east",), {"cpu": 60}, ("b",))])
+    for found in (
+        worked_out(Tenant("", children=[rob, victim]), capacity),
+        in_steps(Tenant("", children=[rob, victim]), capacity),
+    ):
+        shares = [found[name][("east", "cpu")] for name in ("rob", "victim")]
+        assert shares == pytest.approx([robs, keeps], abs=0.1)
+
+
+def test_a_crowd_that_asks_for_little_makes_no_pool_a_worse_one_to_be_in() -> None:
+    """Who is bound to both pools has its share where ten others ask for a little each, not where one asks for all."""
+    capacity = {("east", "a", "cpu"): 70, ("east", "b", "cpu"): 60}
+    rob = Tenant("rob", wants=[Want(("east",), {"cpu": 600}, (pool,)) for pool in ("a", "b")])
+    victim = Tenant("victim", wants=[Want(("east",), {"cpu": 600}, ("b",))])
+    crowd = [Tenant(f"c{number}", wants=[Want(("east",), {"cpu": 1}, ("a",))]) for number in range(10)]
+    root = Tenant("", children=[rob, victim, *crowd])
+    for found in (worked_out(root, capacity), in_steps(root, capacity)):
+        shares = [found[name][("east", "cpu")] for name in ("rob", "victim")]
+        assert shares == pytest.approx([60, 60], abs=1)
+
+
 def test_who_is_bound_to_no_pool_alone_shares_all_of_them() -> None:
     """What cannot be told from where it stands changes nothing: as many pools, the same shares."""
     capacity = {("east", "a", "cpu"): 40, ("east", "b", "cpu"): 60}

@@ -1,7 +1,8 @@
 """What branches deserve, slow and obvious: everybody's share rises in small steps, who has least goes next.
 
 It knows weights, guarantees, limits, several resources, several supplies, and wants that are bound to some pools of a
-supply. A leaf's wants come up in equal parts; an inner branch's as its children want them, by weight.
+supply. A leaf's wants come up in equal parts; an inner branch's as its children want them, by weight. But what is bound
+to where there is less for each waits for the rest.
 """
 
 from __future__ import annotations
@@ -113,9 +114,47 @@ class _Level:
         _start_with_floors([(self._streams[child.name], child) for child in tenant.children], given)
         self._children = tenant.children
         self._left = {kind: given.get(kind, 0.0) for kind in whole}
+        self._enough_up_to = self._levels(given)
         for child in tenant.children:
             for kind, amount in self.used(child).items():
                 self._left[kind] -= amount
+
+    def _levels(self, given: Amounts) -> Amounts:
+        """Of each section in which not all can have what they ask for: the share up to which all of them could rise."""
+        asked: dict[Kind, list[tuple[int, float]]] = {}
+        for child in self._children:
+            wants = _summed(stream.want for stream in self._streams[child.name])
+            for kind, amount in wants.items():
+                asked.setdefault(kind, []).append((child.weight, amount))
+        found: Amounts = {}
+        for kind, amounts in asked.items():
+            there = given.get(kind, 0.0)
+            if sum(amount for _, amount in amounts) <= there * (1 + _NOTHING):
+                continue
+            low, high = 0.0, there
+            for _ in range(60):
+                middle = (low + high) / 2
+                if sum(min(amount, weight * middle) for weight, amount in amounts) > there:
+                    high = middle
+                else:
+                    low = middle
+            found[kind] = round(low / self._whole[kind], 7)
+        return found
+
+    def _waits(self, stream: _Stream, other: _Stream) -> bool:
+        """Whether the other needs what this one is bound to a section of, and stands where there is more for each."""
+        mine, others = self._crowded(stream), self._crowded(other)
+        supply = stream.want.supplies[0]
+        if not any((supply, resource) in other.kinds() for _, resource in mine):
+            return False
+        least, others_least = (
+            min((self._enough_up_to[kind] for kind in kinds), default=float("inf"))
+            for kinds in (mine, others)
+        )
+        return (others_least, -len(others)) > (least, -len(mine))
+
+    def _crowded(self, stream: _Stream) -> list[Kind]:
+        return [kind for kind in stream.want.crowded if kind in stream.kinds() and kind in self._enough_up_to]
 
     def used(self, child: Tenant) -> Amounts:
         sums: Amounts = {}
@@ -137,6 +176,10 @@ class _Level:
             ]
             for child in self._children
         }
+        for name, all_of_one in flowing.items():
+            flowing[name] = [
+                each for each in all_of_one if not any(self._waits(each, other) for other in all_of_one)
+            ]
         active = [child for child in self._children if flowing[child.name]]
         if not active:
             return False

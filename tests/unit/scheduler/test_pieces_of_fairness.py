@@ -10,7 +10,8 @@ import pytest
 from bench.core import Bench
 from sluice.events import NodeEvent, NodeFacts
 from sluice_scheduler.core.fairness import filling, sizes
-from sluice_scheduler.core.fairness.filling import Flow, Sibling, fill
+from sluice_scheduler.core.fairness.crowding import Flow
+from sluice_scheduler.core.fairness.filling import Sibling, fill
 from sluice_scheduler.core.fairness.shapes import Shapes
 from sluice_scheduler.core.fairness.sizes import Size, Sizes, size_of
 from test_pieces_of_work import counted
@@ -27,7 +28,7 @@ def test_many_groups_of_demand_are_filled_at_a_cost_in_proportion_to_them(
         with monkeypatch.context() as inside:
             sums = counted(inside, module, "add_times")
             sibling = Sibling(1, flows)
-            fill([sibling], {cpu: 1e9}, {cpu: 10**9})
+            fill([sibling], {cpu: 1e9}, {cpu: 10**9}, {})
         assert sibling.use[cpu] == pytest.approx(sum(1.0 + number for number in range(count)))
         totals.append(len(sums))
     assert totals[1] <= 2.1 * totals[0]

@@ -3,7 +3,8 @@
 Simple semantics, for the siblings under one branch and what that branch was given: all start at what is
 guaranteed to them. Then their weighted dominant shares rise together, who has least first, each along what it
 asks for, until it has all of that. When a resource is used up, only what needs it stops; when certain pools are, only
-what is bound to these (`sections.py`). The root was given the capacity; every inner branch divides what it was
+what is bound to these (`sections.py`); what is bound to where there is less for each waits for the rest of that sibling
+(`crowding.py`). The root was given the capacity; every inner branch divides what it was
 given in the same way.
 
 What is done instead: siblings do not rise in small steps. Each sibling's way is a few straight *stretches*
@@ -20,7 +21,8 @@ from typing import TypeAlias
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim, Kind, KindOf
-from sluice_scheduler.core.fairness.filling import Amounts, Flow, Sibling, add_times, fill
+from sluice_scheduler.core.fairness.crowding import Amounts, Flow, add_times
+from sluice_scheduler.core.fairness.filling import Sibling, fill
 from sluice_scheduler.core.fairness.sections import Sections
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS
 
@@ -54,6 +56,7 @@ class Deserving:
         self._sections = Sections(capacity, kind_of)
         #: Capacity by which shares are measured, those of crowded sections too.
         self._measures = self._capacity
+        self._within: dict[Kind, Kind] = {}  # crowded sections, and what they are sections of
         self._kinds: dict[tuple[tuple[str, tuple[str, ...]], tuple[str, ...]], list[list[Kind]]] = {}
         self._asked: dict[Branch, Asked] = {}
         self._stale: dict[Branch, None] = {}  # branches whose children ask for something else than before
@@ -97,6 +100,7 @@ class Deserving:
         elsewhere = self._sections.find(self._orphaned)
         if elsewhere is not None:
             self._measures = self._capacity | self._sections.measured()
+            self._within = self._sections.within()
             self._kinds = {}
             for leaf in elsewhere:
                 self.asks_anew(leaf)
@@ -202,7 +206,7 @@ class Deserving:
             return
         siblings = [self._sibling(child) for child in branch.children]
         _fit_floors([(s, child.floor) for child, s in zip(branch.children, siblings, strict=True)], given)
-        fill(siblings, given, self._measures)
+        fill(siblings, given, self._measures, self._within)
         for child, sibling in zip(branch.children, siblings, strict=True):
             deserved = {
                 kind: parts

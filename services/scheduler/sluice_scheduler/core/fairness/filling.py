@@ -1,33 +1,22 @@
 """Progressive filling among siblings: their weighted dominant shares rise together, who has least first.
 
 Siblings do not rise in small steps. Each sibling's way is a few straight *stretches* between levels, and a
-sweep over the levels adds their speeds up until a kind is used up.
+sweep over the levels adds their speeds up until a kind is used up. What of a sibling is bound to where there is less
+for each rises behind what else it asks for (`crowding.py`).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from sluice_scheduler.core.fairness.claims import Kind
+from sluice_scheduler.core.fairness.crowding import Amounts, Crowding, Flow, add_times
 
-Amounts: TypeAlias = dict[Kind, float]
 _NOTHING: Final = 1e-9
 #: Fractions as large as this are whole.
 _WHOLE: Final = 1 - 1e-12
-
-
-class Flow:
-    """What a sibling asks for that stops together: `done` of `total` is given, along one of its supplies."""
-
-    __slots__ = ("done", "speed", "supplies", "total")
-
-    def __init__(self, supplies: list[Amounts], speed: float, done: float) -> None:
-        self.supplies = supplies  # the same in each supply that it may use, the preferred one last
-        self.total = supplies.pop()
-        self.speed = speed  # of `total`, beside the sibling's other flows
-        self.done = done
 
 
 class Stretch(NamedTuple):
@@ -42,7 +31,19 @@ class Stretch(NamedTuple):
 class Sibling:
     """One child of a branch while that is filled."""
 
-    __slots__ = ("_going", "_kinds", "_went", "at", "flows", "generation", "stretches", "use", "weight")
+    __slots__ = (
+        "_going",
+        "_kinds",
+        "_rising",
+        "_went",
+        "at",
+        "flows",
+        "generation",
+        "stretches",
+        "use",
+        "waits",
+        "weight",
+    )
 
     def __init__(self, weight: int, flows: list[Flow]) -> None:
         self.weight = weight
@@ -54,6 +55,8 @@ class Sibling:
         self.at = 0  # the stretch that comes next
         self.generation = 0
         self._going = flows  # those that have not stopped yet; who has stopped never goes on
+        self._rising: list[Flow] = []  # those of them that do not wait for others of them
+        self.waits = False  # whether any does: then the stretches end where it may no longer
         self._kinds: set[Kind] = set()  # what these need
         self._went = 0.0  # how far they have come since the stretches were worked out
 
@@ -66,17 +69,23 @@ class Sibling:
         for flow in self.flows:
             add_times(self.use, flow.total)
 
-    def look_ahead(self, capacity: Mapping[Kind, int], gone: set[Kind]) -> None:
+    def look_ahead(self, capacity: Mapping[Kind, int], gone: set[Kind], crowding: Crowding) -> None:
         """Work out the stretches from here on; flows that need what is gone stop, or try another supply."""
         self.generation += 1
         self.stretches, self.at = [], 0
-        for flow in self._going:
+        for flow in self._rising:
             flow.done = min(1.0, flow.done + flow.speed * self._went)
-        self._going = [flow for flow in self._going if flow.done < _WHOLE and self._goes_on(flow, gone)]
+        self._going = [
+            flow for flow in self._going if flow.done < _WHOLE and self._goes_on(flow, gone, crowding)
+        ]
         self._kinds = {kind for flow in self._going for kind in flow.total}
         self._went = 0.0
+        self._rising, until = crowding.who_rises(self._going)
+        self.waits = len(self._rising) < len(self._going)
         use, at = dict(self.use), 0.0
         for end, rest, speeds in self._stages():
+            if end > until:
+                break
             if rest * (end - at) > 1 - _WHOLE:
                 self._stretch(use, speeds, end - at, capacity, gone)
                 add_times(use, speeds, end - at)
@@ -85,7 +94,7 @@ class Sibling:
     def _stages(self) -> list[tuple[float, float, Amounts]]:
         """How far all go until each flow stops, who stops first first: its speed, and that of all who go so far. That
         is added up from the last to the first, so that nothing is ever taken off a sum."""
-        ends = [((1 - flow.done) / flow.speed, flow) for flow in self._going]
+        ends = [(flow.end, flow) for flow in self._rising]
         speeds: Amounts = {}
         stages = []
         for end, flow in sorted(ends, key=lambda each: each[0], reverse=True):
@@ -93,13 +102,14 @@ class Sibling:
             stages.append((end, flow.speed, dict(speeds)))
         return stages[::-1]
 
-    def _goes_on(self, flow: Flow, gone: set[Kind]) -> bool:
+    def _goes_on(self, flow: Flow, gone: set[Kind], crowding: Crowding) -> bool:
         while not gone.isdisjoint(flow.total):
             if not flow.supplies:
                 return False
             rest = 1 - flow.done
             flow.total = {kind: amount * rest for kind, amount in flow.supplies.pop().items()}
             flow.speed, flow.done = flow.speed / rest, 0.0
+            crowding.place(flow)
         return True
 
     def _stretch(
@@ -138,8 +148,14 @@ class Sibling:
         self._went += stretch.length * part
 
 
-def fill(siblings: list[Sibling], given: Mapping[Kind, float], capacity: Mapping[Kind, int]) -> None:
-    """Divide what was given; each sibling's `use` is what it gets."""
+def fill(
+    siblings: list[Sibling],
+    given: Mapping[Kind, float],
+    capacity: Mapping[Kind, int],
+    sections: Mapping[Kind, Kind],
+) -> None:
+    """Divide what was given; each sibling's `use` is what it gets. `sections`: those that are crowded, and what
+    they are sections of."""
     scarce, rising = _scarce(siblings, given), []
     for sibling in siblings:
         if sibling.is_free_of(scarce):
@@ -152,9 +168,12 @@ def fill(siblings: list[Sibling], given: Mapping[Kind, float], capacity: Mapping
     for sibling in rising:
         add_times(left, sibling.use, -1.0)
     gone = {kind for kind, amount in left.items() if amount <= _NOTHING * max(1, capacity[kind])}
+    crowding = Crowding({kind: of for kind, of in sections.items() if kind in scarce})
+    if crowding.sections:
+        crowding.measure([(each.weight, each.flows) for each in rising], given, capacity)
     for sibling in rising:
-        sibling.look_ahead(capacity, gone)
-    _Sweep(rising, left, gone, capacity).run()
+        sibling.look_ahead(capacity, gone, crowding)
+    _Sweep(rising, left, gone, capacity, crowding).run()
 
 
 def _scarce(siblings: list[Sibling], given: Mapping[Kind, float]) -> set[Kind]:
@@ -172,12 +191,18 @@ class _Sweep:
     """All siblings rise together: what each takes per level adds up, until a kind is used up."""
 
     def __init__(
-        self, siblings: list[Sibling], left: Amounts, gone: set[Kind], capacity: Mapping[Kind, int]
+        self,
+        siblings: list[Sibling],
+        left: Amounts,
+        gone: set[Kind],
+        capacity: Mapping[Kind, int],
+        crowding: Crowding,
     ) -> None:
         self._siblings = siblings
         self._left = left
         self._gone = gone
         self._capacity = capacity
+        self._crowding = crowding
         self._level = 0.0
         self._speed: Amounts = {}
         self._moving: dict[int, float] = {}  # siblings on a stretch → the level at which they were last moved
@@ -227,8 +252,7 @@ class _Sweep:
         if number in self._moving:
             self._halt(number, whole=True)
             sibling.at += 1
-        while sibling.at < len(sibling.stretches):
-            stretch = sibling.stretches[sibling.at]
+        while (stretch := self._next(sibling)) is not None:
             if stretch.start > self._level * (1 + _NOTHING) + _NOTHING:
                 heapq.heappush(self._events, (stretch.start, number, sibling.generation))
                 return
@@ -238,6 +262,11 @@ class _Sweep:
             if not self._take_at_once(sibling, stretch):
                 return
             sibling.at += 1
+
+    def _next(self, sibling: Sibling) -> Stretch | None:
+        if sibling.at == len(sibling.stretches) and sibling.waits:
+            sibling.look_ahead(self._capacity, self._gone, self._crowding)
+        return sibling.stretches[sibling.at] if sibling.at < len(sibling.stretches) else None
 
     def _start(self, number: int, stretch: Stretch) -> None:
         """What was behind the level is caught up with at once; the rest goes with the others."""
@@ -304,15 +333,10 @@ class _Sweep:
             if moves:
                 self._halt(number)
             if moves or any(sibling.knows(each) for each in new):
-                sibling.look_ahead(self._capacity, self._gone)
+                sibling.look_ahead(self._capacity, self._gone, self._crowding)
                 if sibling.stretches:
                     start = sibling.stretches[0].start
                     level = min(level, start)
                     heapq.heappush(self._events, (start, number, sibling.generation))
         self._level = level
         self._speed = {}
-
-
-def add_times(target: Amounts, amounts: Mapping[Kind, float], times: float = 1.0) -> None:
-    for kind, amount in amounts.items():
-        target[kind] = target.get(kind, 0.0) + amount * times

@@ -3,7 +3,7 @@
 Shares are measured by supply, and most demand may go to any of its pools. Some is bound to a few of them: by a node
 selector, by its cluster, by the size of nodes; what a pod holds is bound as it was while it waited (standing.py).
 Where more is bound to certain pools than they have, this is divided as a supply is: who is bound to them stops rising
-when they are used up.
+when they are used up, and begins to when nothing else of it can rise where there is more for each (crowding.py).
 """
 
 from __future__ import annotations
@@ -132,6 +132,14 @@ class Sections:
         """By what a share of them is measured: as any share, by the whole supply."""
         return {
             (name, resource): self._whole[(supply, resource)]
+            for name, ((supply, _), there) in self._crowded.items()
+            for resource in there
+        }
+
+    def within(self) -> dict[Kind, Kind]:
+        """What they are sections of."""
+        return {
+            (name, resource): (supply, resource)
             for name, ((supply, _), there) in self._crowded.items()
             for resource in there
         }
