@@ -24,7 +24,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.passes.move import Move
-from sluice_scheduler.core.passes.potential import Came
+from sluice_scheduler.core.passes.potential import came_of
 from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.reports.explain import why
 from sluice_scheduler.core.state.members import priority_of, workload_of
@@ -318,7 +318,7 @@ def reclaims_raise_the_potential(content: Content) -> None:
 
     def judged(move: Move) -> None:
         judge(simulation.cell.state, move)
-        judged_as[move._claim.key] = Came(move._claim, move._spot.cost).rank
+        judged_as[move._claim.key] = came_of(move._claim, move._spot.cost).rank
         carry_out(move)
 
     def check(cell: SimulatedCell) -> None:

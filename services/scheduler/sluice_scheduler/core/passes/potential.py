@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
@@ -22,7 +23,8 @@ from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, s
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.covered import Covered
 from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.state.members import is_replica
+from sluice_scheduler.core.state.members import is_replica, priority_of
+from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
 
@@ -34,17 +36,27 @@ _Rank: TypeAlias = tuple[bool, int]
 
 
 class Came(NamedTuple):
-    """A claim that would come in, at a cost."""
+    """What would come in, or is promised: of the rank of the unit that it will be, and the newest of that. Once it is
+    there, kind and priority say how far it is protected, and not that it came last."""
 
-    claim: Claim
+    rank: _Rank
     cost: Cost
 
-    @property
-    def rank(self) -> _Rank:
-        """That of the unit that it will be: once it is there, priority and kind say who is protected, and not that it
-        came last."""
-        claim = self.claim
-        return not claim.gang or is_replica(claim.key), -claim.priority
+
+def came_of(claim: Claim, cost: Cost) -> Came:
+    return Came((not claim.gang or is_replica(claim.key), -claim.priority), cost)
+
+
+def _promised(state: State, leaf: Branch) -> list[Came]:
+    """What a queue is promised, in order: that counts as held, and is no unit yet."""
+    mine = [alike.values() for (queue, *_), alike in state.promised.items() if queue == leaf.name]
+    return [
+        Came(
+            (each.claim in state.pods or is_replica(each.claim), -priority_of(state, each.claim)),
+            promised_cost(each),
+        )
+        for each in sorted(chain.from_iterable(mine), key=attrgetter("made"))
+    ]
 
 
 def _rank(unit: Unit) -> _Rank:
@@ -60,8 +72,9 @@ class Worth:
         self._covered: dict[Branch, Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
 
-    def forget(self, units: Collection[Unit]) -> None:
-        """These were taken back: what stands on them is worked out anew."""
+    def forget(self, units: Collection[Unit], claimant: Branch) -> None:
+        """These were taken back for a claim that is promised room: what stands on either is worked out anew."""
+        self._crossing.pop(claimant, None)
         gone = {key for unit in units for key in unit_keys(unit)}
         for branch in dict.fromkeys(branch for unit in units for branch in unit.leaf.path):
             known = self._covered.get(branch)
@@ -128,8 +141,8 @@ class Worth:
         return map(self._less_growth, in_order_of_protection(self._state, leaf))
 
     def _unprotected(self, leaf: Branch, came: Iterable[Came]) -> Iterator[Unit | Came]:
-        """The same from the other end, with those that come in: of their rank they are the newest."""
-        coming = sorted(came, key=lambda each: each.rank)
+        """The same from the other end, with those that are promised or come in: of their rank they are the newest."""
+        coming = sorted([*_promised(self._state, leaf), *came], key=lambda each: each.rank)
         for unit in in_victims_order(self._state, leaf, pausing=True):
             while coming and coming[-1].rank >= _rank(unit):
                 yield coming.pop()
@@ -187,8 +200,11 @@ class Worth:
 
     def _comes_last(self, leaf: Branch, came: Iterable[Came]) -> bool:
         """Whether these are protected less than all that a leaf holds: so who crosses stays the same."""
+        first = min(each.rank for each in came)
         least = next(in_victims_order(self._state, leaf, pausing=True), None)
-        return least is None or min(each.rank for each in came) >= _rank(least)
+        if least is not None and first < _rank(least):
+            return False
+        return all(first >= each.rank for each in _promised(self._state, leaf))
 
     def _with_whole_units(self, leaf: Branch, crossing: _Crossing, came: Iterable[Came]) -> _Crossing:
         """The same, with what of these is held in whole units."""
