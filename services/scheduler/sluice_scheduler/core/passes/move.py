@@ -349,7 +349,7 @@ class Move:
         for unit in self.taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
             self._session.budget.spend(3)
-        self._session.worth.forget(self.taken, self._leaf)
+        self._session.worth.forget(self.taken, self._leaf, came_of(claim, self._spot.cost))
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,

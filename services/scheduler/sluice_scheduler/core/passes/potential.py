@@ -27,6 +27,7 @@ from sluice_scheduler.core.state.members import is_replica, priority_of
 from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
+from sluice_scheduler.core.stored.entities import Promise
 
 #: What branches hold within guarantees, by the supplies and the resource that these name.
 _Guaranteed: TypeAlias = dict[tuple[Branch, tuple[Kind, ...]], int]
@@ -47,18 +48,6 @@ def came_of(claim: Claim, cost: Cost) -> Came:
     return Came((not claim.gang or is_replica(claim.key), -claim.priority), cost)
 
 
-def _promised(state: State, leaf: Branch) -> list[Came]:
-    """What a queue is promised, in order: that counts as held, and is no unit yet."""
-    mine = [alike.values() for (queue, *_), alike in state.promised.items() if queue == leaf.name]
-    return [
-        Came(
-            (each.claim in state.pods or is_replica(each.claim), -priority_of(state, each.claim)),
-            promised_cost(each),
-        )
-        for each in sorted(chain.from_iterable(mine), key=attrgetter("made"))
-    ]
-
-
 def _rank(unit: Unit) -> _Rank:
     return unit.growth, -unit.priority
 
@@ -71,10 +60,10 @@ class Worth:
         self._budget = budget
         self._covered: dict[Branch, Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
+        self._promised: dict[str, Came] = {}
 
-    def forget(self, units: Collection[Unit], claimant: Branch) -> None:
+    def forget(self, units: Collection[Unit], claimant: Branch, promised: Came) -> None:
         """These were taken back for a claim that is promised room: what stands on either is worked out anew."""
-        self._crossing.pop(claimant, None)
         gone = {key for unit in units for key in unit_keys(unit)}
         for branch in dict.fromkeys(branch for unit in units for branch in unit.leaf.path):
             known = self._covered.get(branch)
@@ -84,6 +73,11 @@ class Worth:
             crossing = self._crossing.get(unit.leaf)
             if crossing is not None and not crossing.stands_without((unit,)):
                 del self._crossing[unit.leaf]
+        crossing = self._crossing.pop(claimant, None)
+        if crossing is None or not crossing.is_crossed or not units or any(u.leaf is claimant for u in units):
+            return  # inside a queue, also what was promised to others may be given up
+        if self._comes_last(claimant, (promised,)):
+            self._crossing[claimant] = self._with_whole_units(claimant, crossing, (promised,))
 
     # ---- within guarantees
 
@@ -142,12 +136,26 @@ class Worth:
 
     def _unprotected(self, leaf: Branch, came: Iterable[Came]) -> Iterator[Unit | Came]:
         """The same from the other end, with those that are promised or come in: of their rank they are the newest."""
-        coming = sorted([*_promised(self._state, leaf), *came], key=lambda each: each.rank)
+        promises = sorted(self._promises(leaf), key=attrgetter("made"))
+        coming = sorted([*map(self._as_unit, promises), *came], key=lambda each: each.rank)
         for unit in in_victims_order(self._state, leaf, pausing=True):
             while coming and coming[-1].rank >= _rank(unit):
                 yield coming.pop()
             yield self._less_growth(unit)
         yield from reversed(coming)
+
+    def _promises(self, leaf: Branch) -> Iterator[Promise]:
+        """What a queue is promised counts as held, and is no unit yet."""
+        alike = self._state.promised.items()
+        return chain.from_iterable(found.values() for (queue, *_), found in alike if queue == leaf.name)
+
+    def _as_unit(self, promise: Promise) -> Came:
+        known = self._promised.get(promise.key)
+        if known is None:
+            claim, state = promise.claim, self._state
+            rank = claim in state.pods or is_replica(claim), -priority_of(state, claim)
+            known = self._promised[promise.key] = Came(rank, promised_cost(promise))
+        return known
 
     def _less_growth(self, unit: Unit) -> Unit:
         return self._minimum_of(unit) if unit.is_whole else unit
@@ -204,7 +212,7 @@ class Worth:
         least = next(in_victims_order(self._state, leaf, pausing=True), None)
         if least is not None and first < _rank(least):
             return False
-        return all(first >= each.rank for each in _promised(self._state, leaf))
+        return all(first >= self._as_unit(each).rank for each in self._promises(leaf))
 
     def _with_whole_units(self, leaf: Branch, crossing: _Crossing, came: Iterable[Came]) -> _Crossing:
         """The same, with what of these is held in whole units."""
@@ -215,7 +223,7 @@ class Worth:
             kinds = self._state.forest.kind_of.cost(each.cost)
             if all(held.get(kind, 0) + amount <= self._most(leaf, kind) for kind, amount in kinds):
                 add(held, kinds)
-        return _Crossing(crossing.counts, held, set(), is_crossed=True)
+        return _Crossing(crossing.counts, held, crossing.worthless, is_crossed=True)
 
     def _find_crossing(self, leaf: Branch, taken: Collection[Unit], came: Sequence[Came]) -> _Crossing:
         """With which unit a leaf crosses what it deserves, and what it holds within that in whole units.
@@ -263,16 +271,16 @@ class Worth:
 
 
 class _Crossing:
-    __slots__ = ("_worthless", "counts", "held", "is_crossed")
+    __slots__ = ("counts", "held", "is_crossed", "worthless")
 
     def __init__(self, counts: bool, held: dict[Kind, int], worthless: set[str], *, is_crossed: bool) -> None:
         self.is_crossed = is_crossed  # whether any unit does
         self.counts = counts  # whether the unit that crosses has been there for less than a tenure
         self.held = held  # within what is deserved, in whole units
-        self._worthless = worthless  # pods beyond what is deserved, which all this does not stand on
+        self.worthless = worthless  # pods beyond what is deserved, which all this does not stand on
 
     def stands_without(self, units: Iterable[Unit]) -> bool:
-        return all(key in self._worthless for unit in units for key in unit_keys(unit))
+        return all(key in self.worthless for unit in units for key in unit_keys(unit))
 
 
 def levels_rise(before: Paper, after: Paper) -> int:
