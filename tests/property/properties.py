@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 from fakes.batches import one_by_one
 from histories import FlakySimulation, Simulation
-from reference.potential import Holding, Potential
+from reference.potential import Holding, Potential, rank
 from reference.reference import Reference
 from sluice.decisions import Report, ReportWorkload
 from sluice.events import ObjectEvent, TickEvent
@@ -24,9 +24,10 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.fairness.forest import Forest
 from sluice_scheduler.core.passes.move import Move
+from sluice_scheduler.core.passes.potential import came_of
 from sluice_scheduler.core.reports import report, shown
 from sluice_scheduler.core.reports.explain import why
-from sluice_scheduler.core.state.members import workload_of
+from sluice_scheduler.core.state.members import priority_of, workload_of
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection
 from sluice_scheduler.core.stored.accounts import Workload
 from sluice_scheduler.simulator.cell import CLUSTER, SimulatedCell, outcome
@@ -311,13 +312,21 @@ def nobody_pending_fits(content: Content) -> None:
 
 
 def reclaims_raise_the_potential(content: Content) -> None:
+    """And a claim takes the place among its queue's units for which the move was judged."""
     carry_out = Move.carry_out
+    judged_as: dict[str, tuple[bool, int]] = {}
 
     def judged(move: Move) -> None:
         judge(simulation.cell.state, move)
+        judged_as[move._claim.key] = came_of(move._claim, move._spot.cost).rank
         carry_out(move)
 
-    simulation = Simulation(scenario_of(content))
+    def check(cell: SimulatedCell) -> None:
+        for unit in all_units(cell.state) if judged_as else ():
+            for key in keys_of(unit) & judged_as.keys():
+                assert judged_as.pop(key) == (unit.growth, -unit.priority), key
+
+    simulation = Simulation(scenario_of(content), after_feed=check)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Move, "carry_out", judged)
         simulation.run()
@@ -345,7 +354,7 @@ def judge(state: State, move: Move) -> str:
             promise.queue,
             {(pool, resource): amount for _, pool, resource, amount in promise.cost},
             0,
-            (1 << 40,),
+            (*rank(state, promise.claim, priority_of(state, promise.claim)), 1 << 39),
             state.now_ms,
             1 << 39,
         )
@@ -360,7 +369,7 @@ def judge(state: State, move: Move) -> str:
             leaf.name,
             {dim[1:]: amount for dim, amount in cost},
             each.shape.pods,
-            ((1 << 40) + number,),
+            (*rank(state, each.key, each.priority), (1 << 40) + number),
             state.now_ms,
             (1 << 40) + number,
         )
@@ -425,7 +434,8 @@ def without_growth(whole: Unit) -> Unit:
 
 def holding_of(state: State, unit: Unit, number: int) -> Holding:
     amounts = {dim[1:]: amount for dim, amount in unit.cost}
-    return Holding(unit.leaf.name, amounts, len(unit.pods), (number,), *unit.age(), unit.since_ms)
+    order = (unit.growth, -unit.priority, number)
+    return Holding(unit.leaf.name, amounts, len(unit.pods), order, *unit.age(), unit.since_ms)
 
 
 def keys_of(unit: Unit) -> set[str]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from reference.potential import Guaranteed, Holding, Potential, is_more
+from reference.potential import Guaranteed, Holding, Potential, is_more, rank
 from reference.reference import Amounts, Claim, Node, Reference
 
-#: Admitted last of all, so protected least.
+#: Admitted last of all: of its rank it is protected least.
 _NEWEST = 1 << 40
 
 
@@ -131,14 +131,15 @@ class Moves:
             return True
         if self._is_in_guarantee(lost, before.guaranteed):
             return False
-        return before.rises_to(after) or before.rises_to(
+        return before.rises_to(
             self._potential.value(lost, [*came, *self._let_in(leaf, claim, victims, came)])
         )
 
     def _holding(self, leaf: Node, claim: Claim, cost: Amounts, number: int) -> Holding:
         pods = sum(part[0] for part in claim.parts)
         names = {id(node): name for name, node in self._reference.leaves.items()}
-        return Holding(names[id(leaf)], cost, pods, (_NEWEST + number,), self._now_ms, _NEWEST + number)
+        order = (*rank(self._reference.state, claim.key, claim.priority), _NEWEST + number)
+        return Holding(names[id(leaf)], cost, pods, order, self._now_ms, _NEWEST + number)
 
     def _is_in_guarantee(self, lost: list[Holding], guaranteed: Guaranteed) -> bool:
         return self._potential.value(lost).guaranteed != guaranteed

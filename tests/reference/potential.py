@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from reference.reference import Amounts, Node, Reference
+from sluice_scheduler.core import State
 
 #: What is deserved comes from floating point numbers.
 _TOLERANCE = Fraction(64, 1 << 30)
@@ -61,6 +62,11 @@ class Value:
         if self.levels != after.levels:
             return after.levels > self.levels
         return after.pods > self.pods
+
+
+def rank(state: State, claim: str, priority: int) -> tuple[bool, int]:
+    """Whether a claim will be growth, and its priority: so it is protected once it holds, as the newest of its rank."""
+    return claim not in state.workloads and not claim.startswith("group/"), -priority
 
 
 class Potential:

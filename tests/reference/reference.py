@@ -30,6 +30,10 @@ class Claim:
     parts: list[tuple[int, dict[str, int], dict[str, str]]]  # pods, requests of each, node selector
     leaf: Node
 
+    @property
+    def priority(self) -> int:
+        return -int(str(self.place[0]))
+
 
 @dataclass
 class Spot:

@@ -18,7 +18,7 @@ from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
 from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.passes.potential import levels_rise
+from sluice_scheduler.core.passes.potential import came_of, levels_rise
 from sluice_scheduler.core.passes.search import Search
 from sluice_scheduler.core.passes.session import LOST_WORK, Session
 from sluice_scheduler.core.passes.turns import served
@@ -268,10 +268,10 @@ class Move:
 
     def _rise_of_deserved(self, let_in: list[tuple[Branch, Claim, Cost]]) -> int:
         worth, rise = self._session.worth, 0
-        came = [(self._leaf, self._spot.cost), *((leaf, cost) for leaf, _, cost in let_in)]
+        came = [(self._leaf, self._claim, self._spot.cost), *let_in]
         for leaf in self._paper.touched:
             if leaf.is_leaf:
-                mine = [cost for other, cost in came if other is leaf]
+                mine = [came_of(claim, cost) for other, claim, cost in came if other is leaf]
                 after = worth.deserved(self._paper, leaf, self.taken, mine)
                 rise += after - worth.deserved(self._before, leaf, ())
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
@@ -349,7 +349,7 @@ class Move:
         for unit in self.taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
             self._session.budget.spend(3)
-        self._session.worth.forget(self.taken)
+        self._session.worth.forget(self.taken, self._leaf, came_of(claim, self._spot.cost))
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,

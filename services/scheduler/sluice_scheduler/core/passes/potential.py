@@ -11,22 +11,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Cost, Dim, Kind, KindCost
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Kind, KindCost
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, slack
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.covered import Covered
 from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.state.members import is_replica, priority_of
+from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
+from sluice_scheduler.core.stored.entities import Promise
 
 #: What branches hold within guarantees, by the supplies and the resource that these name.
 _Guaranteed: TypeAlias = dict[tuple[Branch, tuple[Kind, ...]], int]
+
+#: Growth or not, and priority: what is protected least stands highest, and of one rank the newest is.
+_Rank: TypeAlias = tuple[bool, int]
+
+
+class Came(NamedTuple):
+    """What would come in, or is promised: of the rank of the unit that it will be, and the newest of that. Once it is
+    there, kind and priority say how far it is protected, and not that it came last."""
+
+    rank: _Rank
+    cost: Cost
+
+
+def came_of(claim: Claim, cost: Cost) -> Came:
+    return Came((not claim.gang or is_replica(claim.key), -claim.priority), cost)
+
+
+def _rank(unit: Unit) -> _Rank:
+    return unit.growth, -unit.priority
 
 
 class Worth:
@@ -37,9 +60,10 @@ class Worth:
         self._budget = budget
         self._covered: dict[Branch, Covered] = {}
         self._crossing: dict[Branch, _Crossing] = {}
+        self._promised: dict[str, Came] = {}
 
-    def forget(self, units: Collection[Unit]) -> None:
-        """These were taken back: what stands on them is worked out anew."""
+    def forget(self, units: Collection[Unit], claimant: Branch, promised: Came) -> None:
+        """These were taken back for a claim that is promised room: what stands on either is worked out anew."""
         gone = {key for unit in units for key in unit_keys(unit)}
         for branch in dict.fromkeys(branch for unit in units for branch in unit.leaf.path):
             known = self._covered.get(branch)
@@ -49,6 +73,11 @@ class Worth:
             crossing = self._crossing.get(unit.leaf)
             if crossing is not None and not crossing.stands_without((unit,)):
                 del self._crossing[unit.leaf]
+        crossing = self._crossing.pop(claimant, None)
+        if crossing is None or not crossing.is_crossed or not units or any(u.leaf is claimant for u in units):
+            return  # inside a queue, also what was promised to others may be given up
+        if self._comes_last(claimant, (promised,)):
+            self._crossing[claimant] = self._with_whole_units(claimant, crossing, (promised,))
 
     # ---- within guarantees
 
@@ -105,9 +134,28 @@ class Worth:
         """A leaf's units, those that are protected most first; gangs without their growth."""
         return map(self._less_growth, in_order_of_protection(self._state, leaf))
 
-    def _unprotected(self, leaf: Branch) -> Iterator[Unit]:
-        """The same from the other end."""
-        return map(self._less_growth, in_victims_order(self._state, leaf, pausing=True))
+    def _unprotected(self, leaf: Branch, came: Iterable[Came]) -> Iterator[Unit | Came]:
+        """The same from the other end, with those that are promised or come in: of their rank they are the newest."""
+        promises = sorted(self._promises(leaf), key=attrgetter("made"))
+        coming = sorted([*map(self._as_unit, promises), *came], key=lambda each: each.rank)
+        for unit in in_victims_order(self._state, leaf, pausing=True):
+            while coming and coming[-1].rank >= _rank(unit):
+                yield coming.pop()
+            yield self._less_growth(unit)
+        yield from reversed(coming)
+
+    def _promises(self, leaf: Branch) -> Iterator[Promise]:
+        """What a queue is promised counts as held, and is no unit yet."""
+        alike = self._state.promised.items()
+        return chain.from_iterable(found.values() for (queue, *_), found in alike if queue == leaf.name)
+
+    def _as_unit(self, promise: Promise) -> Came:
+        known = self._promised.get(promise.key)
+        if known is None:
+            claim, state = promise.claim, self._state
+            rank = claim in state.pods or is_replica(claim), -priority_of(state, claim)
+            known = self._promised[promise.key] = Came(rank, promised_cost(promise))
+        return known
 
     def _less_growth(self, unit: Unit) -> Unit:
         return self._minimum_of(unit) if unit.is_whole else unit
@@ -130,14 +178,14 @@ class Worth:
 
     # ---- within what is deserved
 
-    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Iterable[Cost] = ()) -> int:
+    def deserved(self, paper: Paper, leaf: Branch, taken: Collection[Unit], came: Sequence[Came] = ()) -> int:
         """What a leaf would hold within what it deserves: its parts of all that there is, summed up over kinds."""
         whole = self._state.forest.whole
         held = {kind: paper.held(leaf, kind) for kind in leaf.deserved}
         if paper.is_above(leaf, [*leaf.held, *leaf.deserved]):
-            crossing = self._crossing_of(leaf, taken)
+            crossing = self._crossing_of(leaf, taken, came)
             if not crossing.counts:
-                return self._whole_units(leaf, crossing.held, came)
+                return sum(part_of_kind(amount, whole.get(kind, 0)) for kind, amount in crossing.held.items())
         return sum(
             part_of_kind(
                 min(amount << FRACTION_BITS, leaf.deserved[kind]), whole.get(kind, 0) << FRACTION_BITS
@@ -145,25 +193,39 @@ class Worth:
             for kind, amount in held.items()
         )
 
-    def _crossing_of(self, leaf: Branch, taken: Collection[Unit]) -> _Crossing:
+    def _crossing_of(self, leaf: Branch, taken: Collection[Unit], came: Sequence[Came]) -> _Crossing:
         known = self._crossing.get(leaf)
         if known is None:
-            known = self._crossing[leaf] = self._find_crossing(leaf, ())
+            known = self._crossing[leaf] = self._find_crossing(leaf, (), ())
         mine = [unit for unit in taken if unit.leaf is leaf]
-        return known if known.stands_without(mine) else self._find_crossing(leaf, mine)
+        if not known.stands_without(mine):
+            return self._find_crossing(leaf, mine, came)
+        if not came:
+            return known
+        if known.is_crossed and self._comes_last(leaf, came):
+            return self._with_whole_units(leaf, known, came)
+        return self._find_crossing(leaf, mine, came)
 
-    def _whole_units(self, leaf: Branch, held: dict[Kind, int], came: Iterable[Cost]) -> int:
-        """What is held in whole units, with those that come in: they are protected least."""
-        forest = self._state.forest
-        for cost in came:
-            with_it = dict(held)
-            for kind, amount in forest.kind_of.cost(cost):
-                with_it[kind] = with_it.get(kind, 0) + amount
-            if all(amount <= self._most(leaf, kind) for kind, amount in with_it.items()):
-                held = with_it
-        return sum(part_of_kind(amount, forest.whole.get(kind, 0)) for kind, amount in held.items())
+    def _comes_last(self, leaf: Branch, came: Iterable[Came]) -> bool:
+        """Whether these are protected less than all that a leaf holds: so who crosses stays the same."""
+        first = min(each.rank for each in came)
+        least = next(in_victims_order(self._state, leaf, pausing=True), None)
+        if least is not None and first < _rank(least):
+            return False
+        return all(first >= self._as_unit(each).rank for each in self._promises(leaf))
 
-    def _find_crossing(self, leaf: Branch, taken: Collection[Unit]) -> _Crossing:
+    def _with_whole_units(self, leaf: Branch, crossing: _Crossing, came: Iterable[Came]) -> _Crossing:
+        """The same, with what of these is held in whole units."""
+        if crossing.counts:
+            return crossing
+        held = dict(crossing.held)
+        for each in came:
+            kinds = self._state.forest.kind_of.cost(each.cost)
+            if all(held.get(kind, 0) + amount <= self._most(leaf, kind) for kind, amount in kinds):
+                add(held, kinds)
+        return _Crossing(crossing.counts, held, crossing.worthless, is_crossed=True)
+
+    def _find_crossing(self, leaf: Branch, taken: Collection[Unit], came: Sequence[Came]) -> _Crossing:
         """With which unit a leaf crosses what it deserves, and what it holds within that in whole units.
 
         The former is looked for from the unit that is protected least: that costs what is beyond, not what is held.
@@ -171,53 +233,54 @@ class Worth:
         kinds_of = self._state.forest.kind_of.cost
         held = dict(leaf.held)
         gone = {key for unit in taken for key in unit_keys(unit)}
-        for kind, amount in chain.from_iterable(kinds_of(unit.cost) for unit in taken):
-            held[kind] -= amount
+        add(held, chain.from_iterable(kinds_of(unit.cost) for unit in taken), -1)
+        add(held, chain.from_iterable(kinds_of(each.cost) for each in came))
         over = {kind: amount - self._most(leaf, kind) for kind, amount in held.items()}
-        beyond: list[tuple[Unit, KindCost]] = []
-        for unit in self._unprotected(leaf):
+        beyond: list[tuple[Unit | Came, KindCost]] = []
+        for unit in self._unprotected(leaf, came):
             if max(over.values(), default=0) <= 0:
                 break
-            if not gone or gone.isdisjoint(unit_keys(unit)):
+            if not gone or isinstance(unit, Came) or gone.isdisjoint(unit_keys(unit)):
                 kinds = kinds_of(unit.cost)
-                for kind, amount in kinds:
-                    over[kind] -= amount
+                add(over, kinds, -1)
                 beyond.append((unit, kinds))
         self._budget.spend(len(beyond) // 8)
-        counts = not beyond or self._is_young(beyond.pop()[0])
+        is_crossed = bool(beyond)
+        counts = not is_crossed or self._is_young(leaf, beyond.pop()[0])
         worthless: set[str] = set()
         for unit, kinds in reversed(beyond):
             if not counts and all(over[kind] + amount <= 0 for kind, amount in kinds):
-                for kind, amount in kinds:
-                    over[kind] += amount
-            else:
+                add(over, kinds)
+            elif not isinstance(unit, Came):
                 worthless.update(unit_keys(unit))
         held = {kind: each + self._most(leaf, kind) for kind, each in over.items()}
-        return _Crossing(counts, held, worthless)
+        return _Crossing(counts, held, worthless, is_crossed=is_crossed)
 
     def _most(self, leaf: Branch, kind: Kind) -> int:
         """So much of a kind a leaf may hold within what it deserves."""
         return (leaf.deserved.get(kind, 0) + slack(self._state.forest.whole.get(kind, 0))) >> FRACTION_BITS
 
-    def _is_young(self, unit: Unit) -> bool:
+    def _is_young(self, leaf: Branch, unit: Unit | Came) -> bool:
         """Whether it has been there for less than a tenure."""
-        facts = unit.leaf.queue.facts if unit.leaf.queue is not None else None
+        facts = leaf.queue.facts if leaf.queue is not None else None
         tenure_ms = facts.tenure_ms if facts is not None else None
         if tenure_ms is None:
             tenure_ms = self._state.config.tenure_ms
-        return self._state.coarse_now_ms - unit.since_ms < tenure_ms
+        now_ms = self._state.coarse_now_ms
+        return now_ms - (now_ms if isinstance(unit, Came) else unit.since_ms) < tenure_ms
 
 
 class _Crossing:
-    __slots__ = ("_worthless", "counts", "held")
+    __slots__ = ("counts", "held", "is_crossed", "worthless")
 
-    def __init__(self, counts: bool, held: dict[Kind, int], worthless: set[str]) -> None:
+    def __init__(self, counts: bool, held: dict[Kind, int], worthless: set[str], *, is_crossed: bool) -> None:
+        self.is_crossed = is_crossed  # whether any unit does
         self.counts = counts  # whether the unit that crosses has been there for less than a tenure
         self.held = held  # within what is deserved, in whole units
-        self._worthless = worthless  # pods beyond what is deserved, which all this does not stand on
+        self.worthless = worthless  # pods beyond what is deserved, which all this does not stand on
 
     def stands_without(self, units: Iterable[Unit]) -> bool:
-        return all(key in self._worthless for unit in units for key in unit_keys(unit))
+        return all(key in self.worthless for unit in units for key in unit_keys(unit))
 
 
 def levels_rise(before: Paper, after: Paper) -> int:

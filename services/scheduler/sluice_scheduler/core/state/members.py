@@ -43,6 +43,11 @@ def workload_of(state: State, claim: str) -> Workload | None:
     return app.workload if app is not None else workload
 
 
+def is_replica(claim: str) -> bool:
+    """Whether a claim is for the pods of one replica: admitted together, they are growth all the same."""
+    return claim.startswith("replica/")
+
+
 def group_of(state: State, claim: str) -> list[Pod]:
     """The pods of a pod group, or of a replica, that wait to be admitted together."""
     app = application_by_claim(state, claim)
