@@ -113,7 +113,7 @@ class Audit:
         return redis.hgetall(f"sluice:{{{CELL}}}:state")  # type: ignore[return-value]
 
     def prove(self, stack: Stack) -> None:
-        """The decisions stand in the log as they were published, and follow from the events; and what schedulers derived
+        """The decisions stand in the log as they were published, and follow from the events. What schedulers derived
         agreed with the accounts whenever they looked."""
         assert differences(stack) == []
         command = [sys.executable, "-m", "sluice_console.main", "audit", "verify", "--replay"]

@@ -120,7 +120,8 @@ class Witness:
             self.published[epoch, decision.seq] = decision
 
     def _was_cut_off(self, offset: int, seq: int, value: bytes) -> bool:
-        """Whether it is published once more because the log of the first time is cut off. Its outcome of then counts."""
+        """Whether it is published once more because the log of the first time is cut off. Its outcome of then
+        counts."""
         topic = self.system.broker.topics[self.system.settings.decisions_topic]
         known = self._published_at.get((seq, value))
         self._published_at[seq, value] = (topic.id, offset)
