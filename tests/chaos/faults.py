@@ -51,6 +51,16 @@ class World:
             self.start(name)
         return ended
 
+    def go_on(self, name: str) -> None:
+        """It stands still no longer. Simulated kubelets may have lost the API server for good then: they begin anew."""
+        os.kill(self.pid(name), signal.SIGCONT)
+        if name == "kube-apiserver":
+            self.renew_nodes()
+
+    def renew_nodes(self) -> None:
+        self.daemon("kwok").kill()
+        self.stack.start("kwok")
+
     def start(self, name: str) -> None:
         if name == "redis":
             self.redises.first.start()
@@ -58,6 +68,8 @@ class World:
             self.stack.start("scheduler", instance=name)
         else:
             self.stack.start(name)
+        if name == "kube-apiserver":
+            self.renew_nodes()
 
 
 #: It may tell what came of it.
@@ -90,13 +102,12 @@ def restarted(world: World, name: str) -> Iterator[None]:
 @contextmanager
 def stopped(world: World, name: str, span_s: tuple[float, float]) -> Iterator[None]:
     """It neither works nor ends, and others may do its work meanwhile."""
-    pid = world.pid(name)
-    os.kill(pid, signal.SIGSTOP)
+    os.kill(world.pid(name), signal.SIGSTOP)
     try:
         _pause(world, span_s)
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        world.go_on(name)
 
 
 @contextmanager
