@@ -169,7 +169,7 @@ RULES: Final[Mapping[str | tuple[str, str], Callable[..., Any]]] = {
     **dict.fromkeys(("uid", "owner", "controller"), Names._uid),
     **dict.fromkeys(("claim", "what"), Names._key),
     "shown": Names._shown,
-    **dict.fromkeys(("labels", "node_selector"), _values),
+    **dict.fromkeys(("labels", "node_selector", "waited_by"), _values),
     **dict.fromkeys(("asked_for", ("Deserved", "amounts")), _by_name),
     **dict.fromkeys(
         ("granted", "sizes", "succeeded", "kept", "minima", "reclaimed", "taken", "reserved"), _by_pod_set
