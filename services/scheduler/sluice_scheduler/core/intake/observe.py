@@ -232,7 +232,6 @@ def _standing(pod: Pod) -> tuple[object, ...]:
     facts = pod.facts
     waits = pod.phase == "Waiting" and (
         facts.created_ms,
-        facts.node_selector,
         facts.deleting,
         pod.problem,
     )
@@ -243,6 +242,7 @@ def _standing(pod: Pod) -> tuple[object, ...]:
         pod.queue,
         pod.pool,
         facts.requests,
+        pod.asked_selector,
         facts.priority,
         facts.ends_in_ms,
         pod.application,
