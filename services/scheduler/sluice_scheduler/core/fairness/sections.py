@@ -130,11 +130,7 @@ class Sections:
 
     def measured(self) -> dict[Kind, int]:
         """By what a share of them is measured: as any share, by the whole supply."""
-        return {
-            (name, resource): self._whole[(supply, resource)]
-            for name, ((supply, _), there) in self._crowded.items()
-            for resource in there
-        }
+        return {section: self._whole[kind] for section, kind in self.within().items()}
 
     def within(self) -> dict[Kind, Kind]:
         """What they are sections of."""

@@ -1,7 +1,8 @@
 """Shedding: capacity or a limit has shrunk below what is held, and what is over is taken back.
 
 By the rules of every reclaim, but for one: nobody's pods are out of reach of this. Who has more than he deserves gives
-first, unless much more were lost by that; nobody is put below a guarantee while somebody above one can give.
+first, unless more of what is deserved were lost by that; nobody is put below a guarantee while somebody above one can
+give.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, Part, group_of, part_of, pod_cost
 from sluice_scheduler.core.state.alike import Entry, size_of
 from sluice_scheduler.core.state.books import PodSetBook, Ready
-from sluice_scheduler.core.state.members import application_by_claim, stands_in_no_line
+from sluice_scheduler.core.state.members import application_by_claim, is_replica, stands_in_no_line
 from sluice_scheduler.core.state.minima import is_within
 from sluice_scheduler.core.state.promises import promised_cost, promised_part
 from sluice_scheduler.core.state.units import entry_of
@@ -116,7 +116,7 @@ def _counts(state: State) -> Iterator[str]:
 def _is_claimed(state: State, key: str) -> bool:
     """Whether an application may claim something under a key: by the name of its object, if it has one."""
     app = application_by_claim(state, key)
-    return app is not None and (key == app.claim_key or key.startswith("replica/"))
+    return app is not None and (key == app.claim_key or is_replica(key))
 
 
 def _jobs(state: State) -> Iterator[str]:
