@@ -181,12 +181,11 @@ class Witness:
 
     def _said_again(self, path: str, pod: Json, carried: str, carries: str) -> None:
         """Who loses sight of a pod while its gate is being opened (its namespace was unbound and bound again) admits it
-        once more; but nothing old comes late."""
-        before, now = DecisionId.parse(carried), DecisionId.parse(carries)
-        again = self._admitted_by(carries)
-        is_later = before is not None and now is not None and before < now
-        is_its = again is not None and again.uid == pod["metadata"]["uid"]
-        if not (is_later and is_its and self.system.loop.time() < self._counts_from_s):
+        once more, and the calls for the two may come in either order; but nothing else is written over."""
+        uid = pod["metadata"]["uid"]
+        both = [self._admitted_by(each) for each in (carried, carries)]
+        are_its = all(each is not None and each.uid == uid for each in both)
+        if not (are_its and self.system.loop.time() < self._counts_from_s):
             self.complain("a gate is opened once", f"{path} carried {carried}, and now {carries}")
 
     def _admitted_by(self, carries: str) -> Admit | None:
