@@ -152,7 +152,7 @@ def lines(state: State) -> object:
 
 def spots(state: State) -> object:
     return {
-        shape.parts: ([spot.pools for spot in shape.spots], shape.scattered, shape.group, shape.amounts)
+        shape.parts: ([spot.pools for spot in shape.spots], shape.scattered, shape.wants)
         for shape in state.forest.shapes.values()
     }
 

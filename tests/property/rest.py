@@ -53,22 +53,25 @@ def small_cells(draw: Any) -> Content:
         "patience": "1000h",  # room that is kept for one who waits for others to end is no move
         "pools": pools,
         "queues": queues,
-        "events": [draw(_arrivals(at, names)) for at in range(draw(st.integers(2, 6)))],
+        "events": [draw(_arrivals(at, names, len(pools))) for at in range(draw(st.integers(2, 6)))],
         "until": 20,
     }
 
 
 @st.composite
-def _arrivals(draw: Any, at: int, queues: list[str]) -> dict[str, Any]:
+def _arrivals(draw: Any, at: int, queues: list[str], pools: int) -> dict[str, Any]:
     count = draw(st.integers(1, 3))
-    pods = {
-        "name": "main",
-        "count": count,
-        "minCount": draw(st.sampled_from([0, 0, 1, count])),
-        "requests": draw(st.sampled_from(REQUESTS)),
-    }
+    least = draw(st.sampled_from([0, 0, 1, count]))
+    sets = [{"name": "main", "count": count, "minCount": least, "requests": draw(st.sampled_from(REQUESTS))}]
     form = draw(st.sampled_from(["workload", "workload", "plain", "group"]))
-    submit = {"name": f"{form}-{at}", "queue": draw(st.sampled_from(queues)), "podSets": [pods]}
+    if form == "workload" and pools > 1 and draw(st.booleans()):
+        more = draw(st.integers(1, 2))
+        least = draw(st.sampled_from([0, more]))
+        sets.append({"name": "more", "count": more, "minCount": least, "requests": {"cpu": "1"}})
+    for each in sets if pools > 1 else ():
+        if draw(st.integers(0, 2)) == 0:
+            each["nodeSelector"] = {"pool": draw(st.sampled_from(["p", "r"]))}
+    submit = {"name": f"{form}-{at}", "queue": draw(st.sampled_from(queues)), "podSets": sets}
     return {"at": at, "submit": submit}
 
 

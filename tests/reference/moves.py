@@ -201,13 +201,15 @@ class Moves:
         return not (stays and had_more)
 
     def _let_in(self, leaf: Node, claim: Claim, victims: list[Victim], came: list[Holding]) -> list[Holding]:
-        """What else deserved then fits: of the claimant's line first, then of others by what they lack."""
+        """What else deserved then fits: of the claimant's line first, then of others by what they lack. Growth of
+        who leaves whole waits with it."""
         reference = self._reference
+        ended = {victim.application for victim in victims if victim.is_gang}
         others = sorted((each for each in reference.leaves.values() if each is not leaf), key=reference.share)
         found: list[Holding] = []
         for each in (leaf, *others):
             for other in sorted(each.claims, key=lambda other: other.place):
-                if other.key == claim.key:
+                if other.key == claim.key or other.grows in ended:
                     continue
                 for spot in reference.spots(other):
                     if self._also_fits(each, other, spot.cost, victims, [*came, *found]):

@@ -29,6 +29,7 @@ class Claim:
     place: tuple[object, ...]
     parts: list[tuple[int, dict[str, int], dict[str, str]]]  # pods, requests of each, node selector
     leaf: Node
+    grows: str = ""  # the claim of the application that this is growth of
 
     @property
     def priority(self) -> int:
@@ -181,14 +182,15 @@ class Reference:
             return
         facts = pod.facts
         place: tuple[object, ...] = (-facts.priority, facts.created_ms, pod.namespace, pod.uid)
+        grows = f"group/{pod.cluster}/{pod.namespace}/{facts.workload}" if facts.group_size else ""
         if facts.workload and not facts.group_size:
             workload = self.workloads.get((pod.namespace, facts.workload))
             if workload is None or not workload.admitted:
                 return
             first = (-workload.facts.priority, workload.facts.created_ms, pod.namespace, workload.uid)
-            place = (*first, facts.created_ms, pod.uid)
+            place, grows = (*first, facts.created_ms, pod.uid), workload.key
         leaf = self.leaves[pod.queue]
-        leaf.claims.append(Claim(pod.key, place, [(1, facts.requests, facts.node_selector)], leaf))
+        leaf.claims.append(Claim(pod.key, place, [(1, facts.requests, facts.node_selector)], leaf, grows))
 
     def _reserve(self, workload: Workload) -> None:
         for pod_set in workload.facts.pod_sets:

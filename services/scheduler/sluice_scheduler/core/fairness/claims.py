@@ -36,6 +36,8 @@ PoolKey: TypeAlias = tuple[str, str]
 Way: TypeAlias = tuple[str, tuple[PoolKey, ...]]
 #: Demand that stops together: where it may go (the preferred supply first), and what it asks for.
 Group: TypeAlias = tuple[tuple[Way, ...], tuple[str, ...]]
+#: What a claim counts as: each group of demand, and how much of each of its resources.
+Wants: TypeAlias = tuple[tuple[Group, tuple[int, ...]], ...]
 #: What a claim asks for, as far as its queue may be owed it: the supplies, the resources, and whether its parts go to
 #: pools of their own.
 Demand: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bool]
@@ -138,9 +140,7 @@ class Shape:
     """What decides, queue and limits apart, whether a claim fits."""
 
     __slots__ = (
-        "amounts",
         "demand",
-        "group",
         "lines",
         "number",
         "parts",
@@ -148,6 +148,7 @@ class Shape:
         "scattered",
         "sleepers",
         "spots",
+        "wants",
     )
 
     def __init__(self, parts: tuple[Part, ...], number: int) -> None:
@@ -159,15 +160,15 @@ class Shape:
         self.scattered: list[list[str]] = []
         self.sleepers: dict[Branch, None] = {}  # leaves that do not try it until one of its spots wakes
         self.lines: dict[Branch, int] = {}  # the leaves where claims of it wait, and how many
-        self.group: Group = ((), ())  # as part of its queues' demand
-        self.amounts: tuple[int, ...] = ()
+        self.wants: Wants = ()  # as part of its queues' demand
         self.demand: Demand = ((), (), False)
 
-    def asks(self, group: Group, amounts: tuple[int, ...]) -> None:
+    def asks(self, wants: Wants) -> None:
         """It may go there, and asks for so much."""
-        ways, resources = self.group = group
-        self.amounts = amounts
-        self.demand = tuple([supply for supply, _ in ways]), resources, bool(self.scattered)
+        self.wants = wants
+        supplies = dict.fromkeys(supply for (ways, _), _ in wants for supply, _ in ways)
+        resources = sorted({resource for (_, resources), _ in wants for resource in resources})
+        self.demand = tuple(supplies), tuple(resources), bool(self.scattered)
 
     @property
     def placeable(self) -> bool:

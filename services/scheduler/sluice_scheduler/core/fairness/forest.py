@@ -114,11 +114,12 @@ class Forest(Fits):
         if alike is None or not alike.pods:  # nobody is counted there any more
             alike = spot.alike = self._alike(shape.parts[0], spot.cost[0][0][:2])
         self._standing.count(alike, leaf, 1)
-        same = alike.group == shape.group
+        ((group, amounts),) = shape.wants
+        same = alike.group == group
         self._leave(claim, leaf, wants=not same)
         self._charge(leaf, spot.cost, spot.kinds, 1)
         if not same:
-            self._want(leaf, alike.group, shape.amounts, 1)
+            self._want(leaf, alike.group, amounts, 1)
 
     def class_of(self, leaf: Branch, kinds: KindCost, cost: Cost) -> int:
         """In which class something is served that a queue asks for."""

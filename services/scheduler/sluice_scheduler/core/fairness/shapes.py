@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice, product
+from typing import Final
+
+from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import (
-    Claim,
-    Group,
-    Part,
-    Shape,
-    Spot,
-)
+from sluice_scheduler.core.fairness.claims import Claim, Group, Part, Shape, Spot, Wants
 from sluice_scheduler.core.fairness.ground import Ground
 from sluice_scheduler.core.fairness.places import Selected
 from sluice_scheduler.core.fairness.rooms import stop_watching
+
+#: Of a gang that no single pool can hold so many ways to spread it are tried where room has to be made for it.
+_SPREADS_MAX: Final = 8
 
 
 class Shapes(Ground):
@@ -34,7 +35,7 @@ class Shapes(Ground):
             stop_watching(spot)
         common, shape.scattered = self._pools_for(shape)
         shape.spots = [self.spot(shape, (pool,) * len(shape.parts)) for pool in common]
-        shape.asks(*(self._demand_of(shape) if shape.placeable else (((), ()), ())))
+        shape.asks(self._wants_of(shape))
         self._awake[shape] = None
 
     def _pools_for(self, shape: Shape) -> tuple[list[str], list[list[str]]]:
@@ -57,21 +58,29 @@ class Shapes(Ground):
             return []
         return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
 
-    def _demand_of(self, shape: Shape) -> tuple[Group, tuple[int, ...]]:
-        """The demand that a claim of this shape counts as: where it may go, to the largest supply first; amounts."""
+    def _wants_of(self, shape: Shape) -> Wants:
+        """The demand that a claim of this shape counts as: all its parts together, or each where it may go."""
+        if shape.spots:
+            return self._demand_of(shape.parts, [spot.pools[0] for spot in shape.spots])
+        sums: dict[Group, list[int]] = {}
+        for part, pools in zip(shape.parts, shape.scattered, strict=False):
+            for group, amounts in self._demand_of((part,), pools):
+                known = sums.setdefault(group, [0] * len(amounts))
+                sums[group] = [sum(both) for both in zip(known, amounts, strict=True)]
+        return tuple([(group, tuple(amounts)) for group, amounts in sums.items()])
+
+    def _demand_of(self, parts: tuple[Part, ...], names: list[str]) -> Wants:
+        """Where these may go, to the largest supply first; amounts. What asks for nothing is no demand."""
         sums: dict[str, int] = {}
-        for part in shape.parts:
-            for resource, amount in part.requests:
-                if amount:
-                    sums[resource] = sums.get(resource, 0) + amount * part.pods
+        for part in parts:
+            add(sums, ((resource, amount * part.pods) for resource, amount in part.requests if amount))
+        if not sums:
+            return ()
         resources = tuple(sorted(sums))
-        pools = {(part.cluster, spot.pools[0]) for spot in shape.spots for part in shape.parts}
-        for part, names in zip(shape.parts, shape.scattered, strict=False):
-            pools.update((part.cluster, name) for name in names)
-        open_in = self.kind_of.by_supply(pools)
+        open_in = self.kind_of.by_supply({(part.cluster, name) for name in names for part in parts})
         ordered = sorted(open_in, key=lambda s: (-sum(self.whole.get((s, r), 0) for r in resources), s))
         ways = tuple([(supply, open_in[supply]) for supply in ordered])
-        return (ways, resources), tuple(sums[resource] for resource in resources)
+        return (((ways, resources), tuple([sums[resource] for resource in resources])),)
 
     def join(self, claim: Claim) -> None:
         leaf = self.leaves[claim.line]
@@ -82,8 +91,8 @@ class Shapes(Ground):
         leaf.line.join(claim)
         if shape.scattered or not all(spot.asleep for spot in shape.spots):
             self._awake[shape] = None
-        if shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, 1)
+        for group, amounts in shape.wants:
+            self._want(leaf, group, amounts, 1)
         self._press(shape, 1)
         self._dirty[leaf] = None
 
@@ -102,8 +111,8 @@ class Shapes(Ground):
             shape.lines[leaf] = left
         else:
             self._forget(leaf, shape)
-        if wants and shape.amounts:
-            self._want(leaf, shape.group, shape.amounts, -1)
+        for group, amounts in shape.wants if wants else ():
+            self._want(leaf, group, amounts, -1)
         self._press(shape, -1)
         if not shape.lines:
             self._forget_shape(shape)
@@ -152,9 +161,9 @@ class Shapes(Ground):
     def _prefer_anew(self) -> None:
         """Another supply may be the largest now, and so the one that shapes ask for first."""
         for shape in self.shapes.values():
-            if shape.placeable and (asked := self._demand_of(shape)) != (shape.group, shape.amounts):
+            if (wants := self._wants_of(shape)) != shape.wants:
                 self._ask(shape, -1)
-                shape.asks(*asked)
+                shape.asks(wants)
                 self._ask(shape, 1)
                 for leaf in shape.lines:
                     leaf.line.hope((shape,))
@@ -162,15 +171,20 @@ class Shapes(Ground):
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
         for leaf, count in shape.lines.items():
-            if shape.amounts:
-                self._want(leaf, shape.group, tuple(amount * count for amount in shape.amounts), sign)
+            for group, amounts in shape.wants:
+                self._want(leaf, group, tuple(amount * count for amount in amounts), sign)
         self._press(shape, sign * sum(shape.lines.values()))
 
+    def spots_of(self, shape: Shape) -> list[Spot]:
+        """Where it could be put if there were room; of many ways to spread it the first."""
+        if not shape.scattered:
+            return shape.spots
+        spreads = islice(product(*shape.scattered), _SPREADS_MAX)
+        return [self.spot(shape, pools) for pools in spreads]
+
     def any_spot(self, shape: Shape) -> Spot | None:
-        """A place where it could be put if there were room, for what people are told."""
-        if shape.scattered:
-            return self.spot(shape, tuple([pools[0] for pools in shape.scattered]))
-        return shape.spots[0] if shape.spots else None
+        """The first of these."""
+        return next(iter(self.spots_of(shape)), None)
 
 
 def _selectors(shape: Shape) -> list[Selected]:

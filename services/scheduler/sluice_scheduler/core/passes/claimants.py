@@ -43,7 +43,7 @@ def is_barred(state: State, claim: Claim) -> bool:
     if state.coarse_now_ms - workload.barred_ms >= state.config.tenure_ms:
         return False  # who takes turns waits for no more than a tenure
     leaf = state.forest.leaves[claim.line]
-    return not any(leaf.covering(spot.cost) for spot in claim.shape.spots)
+    return not any(leaf.covering(spot.cost) for spot in state.forest.spots_of(claim.shape))
 
 
 class Claimants:
@@ -94,9 +94,7 @@ class Claimants:
         """Whether a queue's claim might push others out, judged by what it asks for. In a line of one shape the claim
         itself is looked at, which costs no more."""
         supplies, resources, apart = demand
-        if apart:
-            return False
-        if leaf.line.is_uniform or any(branch.guarantees for branch in leaf.path) or _preempts(leaf):
+        if apart or leaf.line.is_uniform or any(branch.guarantees for branch in leaf.path) or _preempts(leaf):
             return True
         kinds = (tuple(((supply, resource), 0) for resource in resources) for supply in supplies)
         return any(leaf.is_owed(each, self._forest.whole) for each in kinds)
@@ -108,14 +106,14 @@ class Claimants:
 
     def _may_push(self, leaf: Branch, claim: Claim) -> bool:
         state = self._state
-        if not claim.shape.spots:
+        if not claim.shape.placeable:
             return False
         if not self._ripens.has(claim.created_ms + state.config.reclaim_after_ms):
             return False
         if _preempts(leaf):
             return True
         if any(branch.guarantees for branch in leaf.path) and any(
-            leaf.covering(spot.cost) for spot in claim.shape.spots
+            leaf.covering(spot.cost) for spot in self._forest.spots_of(claim.shape)
         ):
             return True
         return any(self._may_push_for(leaf, spot) for spot in self._spots_apart(claim.shape))
@@ -125,7 +123,7 @@ class Claimants:
         spots = self._apart.get(shape)
         if spots is None:
             by_kinds: dict[KindCost, Spot] = {}
-            for spot in shape.spots:
+            for spot in self._forest.spots_of(shape):
                 by_kinds.setdefault(spot.kinds, spot)
             spots = self._apart[shape] = list(by_kinds.values())
         return spots
@@ -163,7 +161,7 @@ class Claimants:
         return False
 
     def _rank(self, leaf: Branch, claim: Claim) -> tuple[Any, ...]:
-        spot = claim.shape.spots[0]
+        spot = self._spots_apart(claim.shape)[0]
         at = self._forest.class_of(leaf, spot.kinds, spot.cost)
         along = tuple((branch.rank(claim, COVERED)[1], branch.order) for branch in reversed(leaf.path[:-1]))
         return (at, along, claim.place)

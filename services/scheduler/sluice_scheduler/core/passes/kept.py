@@ -57,7 +57,7 @@ def covered_that_fits(state: State, leaf: Branch, passed: set[str]) -> tuple[Cla
     covered = (
         (claim, spots)
         for claim in islice(state.forest.firsts(leaf), _LOOKS_MAX)
-        if (spots := [spot for spot in claim.shape.spots if leaf.covering(spot.cost)])
+        if (spots := [spot for spot in state.forest.spots_of(claim.shape) if leaf.covering(spot.cost)])
     )
     left_in = partial(Room.left_beside, claims=passed)
     for claim, spots in islice(covered, _SHAPES_MAX):

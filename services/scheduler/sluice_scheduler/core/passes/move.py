@@ -21,6 +21,7 @@ from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import came_of, levels_rise
 from sluice_scheduler.core.passes.search import Search
 from sluice_scheduler.core.passes.session import LOST_WORK, Session
+from sluice_scheduler.core.passes.spared import have_an_order
 from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
@@ -248,17 +249,14 @@ class Move:
         return not self._stays_poorer(*below_common(self._leaf, victim))
 
     def _spares_deserved(self) -> bool:
-        """Whether nobody loses what he deserves, but in a unit that straddles or to a claim that may have it. The
-        largest unit is counted last."""
-        paper = Paper(self._forest)
-        for unit in sorted(self.taken, key=lambda unit: sum(amount for _, amount in unit.cost)):
-            mine, theirs = below_common(self._leaf, unit.leaf)
-            if self._spares or not (self._is_owed_by(unit.leaf) or self._may_have_deserved(mine, theirs)):
-                kinds = [kind for kind, _ in self._forest.kind_of.cost(unit.cost)]
-                if not all(paper.is_above(branch, kinds) for branch in up_to(theirs, unit.leaf)):
-                    return False
-            paper.move(unit.leaf, unit.cost, -1)
-        return True
+        """Whether nobody loses what he deserves, but in a unit that straddles or to a claim that may have it."""
+        return have_an_order(self._forest, self.taken, must_be_above=self._must_be_above)
+
+    def _must_be_above(self, unit: Unit) -> tuple[Branch, ...]:
+        mine, theirs = below_common(self._leaf, unit.leaf)
+        if not self._spares and (self._is_owed_by(unit.leaf) or self._may_have_deserved(mine, theirs)):
+            return ()
+        return up_to(theirs, unit.leaf)
 
     def _may_have_deserved(self, mine: Branch, theirs: Branch) -> bool:
         """A claimant may have what others deserve if it stays within what it deserves, or had less than they keep."""
@@ -314,14 +312,14 @@ class Move:
         for shape in shapes:
             if any(
                 all(self._paper.missing_beside(room) + need <= 0 for room, need in spot.needs)
-                for spot in shape.spots
+                for spot in self._forest.spots_of(shape)
             ):
                 for leaf in shape.lines:
                     found.setdefault(leaf, {})[shape] = None
         return found
 
     def _fits_on_paper(self, leaf: Branch, claim: Claim) -> Cost | None:
-        for spot in claim.shape.spots:
+        for spot in self._forest.spots_of(claim.shape):
             if any(
                 self._paper.missing_beside(room) + need > 0
                 for room, need in self._forest.rooms_for(leaf, spot.cost)

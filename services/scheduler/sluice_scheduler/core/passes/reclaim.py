@@ -73,7 +73,7 @@ def find_move(session: Session, leaf: Branch, claim: Claim) -> Move | None:
     """How a claim may push others out, at any of its spots. First where nothing is taken that somebody deserves: how
     nodes are cut into pools is not to decide who loses."""
     session.budget.spend()
-    spots = claim.shape.spots[:_SPOTS_MAX]
+    spots = session.state.forest.spots_of(claim.shape)[:_SPOTS_MAX]
     for spares in (True, False) if len(spots) > 1 else (False,):
         for spot in spots:
             move = Move(session, leaf, claim, spot, spares=spares)

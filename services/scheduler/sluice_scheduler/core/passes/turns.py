@@ -218,7 +218,8 @@ def _note(state: State, guarantees: Guarantees, candidate: Candidate) -> bool:
     has_waited = state.now_ms - turn.since_ms >= patience_ms(state, leaf.name)
     if not is_late and (not has_waited or _asks_for_more(state, candidate)):
         return False
-    spots = [spot for spot in claim.shape.spots if guarantees.let_in(leaf, spot.cost)] or [candidate.spot]
+    known = (candidate.spot, *state.forest.spots_of(claim.shape))
+    spots = [spot for spot in known if guarantees.let_in(leaf, spot.cost)] or [candidate.spot]
     spot = min(spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
     turn.pools, turn.cost = spot.pools, tuple((*dim, amount) for dim, amount in spot.cost)
     turn.kept_ms, turn.is_late, turn.within = state.now_ms, is_late, not is_limited

@@ -129,15 +129,15 @@ def _missing(state: State, leaf: Branch, claim: Claim, spot: Spot) -> dict[Room,
     for room, asked in state.forest.rooms_for(leaf, spot.cost):
         kept = room.kept_for.keys() - passed
         shapes = Counter(other.shape for other in before if other.key not in kept)
-        taken = sum(times * _most_of(shape, room.bound) for shape, times in shapes.items())
+        taken = sum(times * _most_of(state, shape, room.bound) for shape, times in shapes.items())
         left = room.free_for(claim.key) if has_turn else room.left_beside(passed)
         if asked and asked + taken > left:
             missing[room] = asked + taken - left
     return missing
 
 
-def _most_of(shape: Shape, bound: Bound) -> int:
-    return max((bound.part(spot.cost) for spot in shape.spots), default=0)
+def _most_of(state: State, shape: Shape, bound: Bound) -> int:
+    return max((bound.part(spot.cost) for spot in state.forest.spots_of(shape)), default=0)
 
 
 def _ends_for(missing: int, held: Iterable[int]) -> int | None:
@@ -149,7 +149,7 @@ def _ends_for(missing: int, held: Iterable[int]) -> int | None:
 def _is_contested(state: State, leaf: Branch, claim: Claim, rooms: Collection[Room]) -> bool:
     """Whether somebody who does not stand before it in line might take the room."""
     for shape in state.forest.shapes.values():
-        asked = [room for room in rooms if any(room.bound.part(spot.cost) for spot in shape.spots)]
+        asked = [room for room in rooms if _most_of(state, shape, room.bound)]
         others = [other for other in shape.lines if other is not leaf]
         if any(_may_take(other, room, claim) for other in others for room in asked):
             return True

@@ -117,7 +117,8 @@ def _last_of(state: State, claim: Claim) -> Report | None:
 
 def _is_due(state: State, leaf: Branch, claim: Claim) -> bool:
     return any(
-        leaf.covering(spot.cost) or leaf.is_owed(spot.kinds, state.forest.whole) for spot in claim.shape.spots
+        leaf.covering(spot.cost) or leaf.is_owed(spot.kinds, state.forest.whole)
+        for spot in state.forest.spots_of(claim.shape)
     )
 
 

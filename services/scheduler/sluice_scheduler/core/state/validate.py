@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, Part, group_of, part_of, pod_cost
+from sluice_scheduler.core.fairness.claims import Cost, Dim, Group, Part, Shape, group_of, part_of, pod_cost
 from sluice_scheduler.core.state.alike import Entry, size_of
 from sluice_scheduler.core.state.books import PodSetBook, Ready
 from sluice_scheduler.core.state.members import application_by_claim, is_replica, stands_in_no_line
@@ -145,7 +145,7 @@ def _queue(state: State, leaf: Branch) -> Iterator[str]:
     name, forest = leaf.name, state.forest
     usage, leaving, wants = _held(state, name)
     for shape, count in leaf.line.counts().items():
-        _want(wants, shape.group, tuple(amount * count for amount in shape.amounts))
+        _want_as(wants, shape, count)
     yield from _differ(f"queue {name}", "holds", leaf.usage, usage)
     yield from _differ(f"queue {name}", "has leaving", leaf.leaving, leaving)
     if any(wants.values()) or leaf.wants:
@@ -219,6 +219,11 @@ def _demand_of(state: State, cost: Cost, part: Part | None) -> tuple[Group, tupl
     if part is not None and cost:
         group = state.forest.group_held(part, cost[0][0][:2])
     return group, amounts
+
+
+def _want_as(wants: dict[Group, list[int]], shape: Shape, count: int) -> None:
+    for group, amounts in shape.wants:
+        _want(wants, group, tuple(amount * count for amount in amounts))
 
 
 def _want(wants: dict[Group, list[int]], group: Group, amounts: tuple[int, ...]) -> None:
