@@ -322,14 +322,19 @@ class Reference:
         return max(fitting, key=ease)  # of equals the first
 
     def pressure(self) -> Amounts:
-        """What waits for each pool: of what may go elsewhere too a part."""
+        """What waits for each pool, and could fit there: of what may go elsewhere too a part."""
         found: Amounts = {}
         for claim in self.claims.values():
             spots = [spot for spot in self.spots(claim) if not spot.scattered]
+            if not any(self._has_so_much(spot.cost) for spot in spots):
+                continue
             for spot in spots:
                 for key, amount in spot.cost.items():
                     found[key] = found.get(key, 0) + amount // len(spots)
         return found
+
+    def _has_so_much(self, cost: Amounts) -> bool:
+        return all(amount <= self.capacity.get(key, 0) for key, amount in cost.items())
 
     def head(self, leaf: Node) -> tuple[Claim, Spot] | None:
         claims = sorted(leaf.claims, key=lambda claim: claim.place)

@@ -123,7 +123,8 @@ def gang_of_tiers(cell: OneCell, parts: int = 1) -> None:
 
 
 def test_the_only_spread_over_many_pools_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room is in the last pool of each tier alone: what is looked at is each pool, not each pair of pools."""
+    """Room is in the last pool of each tier alone: what is looked at is each pool, not each pair of pools. That is
+    done first with all that there is, for what could never fit is no demand."""
     cell = tiered(40, cpu=2000)
     for tier in ("head", "worker"):
         for number in range(39):
@@ -134,7 +135,7 @@ def test_the_only_spread_over_many_pools_is_found(monkeypatch: pytest.MonkeyPatc
     assert [workload.pools for workload in cell.state.workloads] == [
         {"head0": "head39", "worker0": "worker39"}
     ]
-    assert len(looks) < 3 * 80
+    assert len(looks) < 5 * 80
 
 
 def test_a_gang_that_no_spread_fits_is_tried_so_often_and_again_when_anything_grows(

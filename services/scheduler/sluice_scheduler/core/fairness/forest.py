@@ -360,8 +360,8 @@ class Forest(Fits):
                 leaf.line.hope_anew()
             for shape in list(self.shapes.values()):
                 self._place_anew(shape)
-        elif len(set(self._places.supplies.values())) > 1:
-            self._prefer_anew()
+        else:
+            self._ask_anew()
         for branch in self.all_branches():
             branch.allow(self.whole)
         self.deserving = Deserving(self.root, self.capacity, self.kind_of)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice, product
+from operator import attrgetter
 from typing import Final
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim, Group, Part, Shape, Spot, Wants
+from sluice_scheduler.core.fairness.claims import Claim, Group, Part, Shape, Spot, Wants, cost_of
 from sluice_scheduler.core.fairness.ground import Ground
 from sluice_scheduler.core.fairness.places import Selected
 from sluice_scheduler.core.fairness.rooms import stop_watching
+from sluice_scheduler.core.fairness.spreads import Needs, Spread
 
 #: Of a gang that no single pool can hold so many ways to spread it are tried where room has to be made for it.
 _SPREADS_MAX: Final = 8
@@ -59,7 +61,10 @@ class Shapes(Ground):
         return self._places.pools_holding(part.cluster, part.node_selector, part.requests)
 
     def _wants_of(self, shape: Shape) -> Wants:
-        """The demand that a claim of this shape counts as: all its parts together, or each where it may go."""
+        """The demand that a claim of this shape counts as: all its parts together, or each where it may go. A gang
+        that would not fit if everybody left is no demand: nobody is to deserve less for what can't be."""
+        if shape.pods > 1 and not self._could_fit(shape):
+            return ()
         if shape.spots:
             return self._demand_of(shape.parts, [spot.pools[0] for spot in shape.spots])
         sums: dict[Group, list[int]] = {}
@@ -68,6 +73,17 @@ class Shapes(Ground):
                 known = sums.setdefault(group, [0] * len(amounts))
                 sums[group] = [sum(both) for both in zip(known, amounts, strict=True)]
         return tuple([(group, tuple(amounts)) for group, amounts in sums.items()])
+
+    def _could_fit(self, shape: Shape) -> bool:
+        """Whether the pools have so much in all."""
+        if not shape.scattered:
+            return any(all(need <= room.bound.amount for room, need in spot.needs) for spot in shape.spots)
+        return Spread(shape, self._needs_of, left_in=attrgetter("bound.amount")).find() is not None
+
+    def _needs_of(self, part: Part, pool: str) -> Needs:
+        """In the pools alone, whatever queues' limits say."""
+        cost = cost_of(part.cluster, pool, part.requests, part.pods)
+        return [(self._root_room(dim), amount) for dim, amount in cost]
 
     def _demand_of(self, parts: tuple[Part, ...], names: list[str]) -> Wants:
         """Where these may go, to the largest supply first; amounts. What asks for nothing is no demand."""
@@ -120,7 +136,7 @@ class Shapes(Ground):
 
     def _press(self, shape: Shape, count: int) -> None:
         """Count a claim at each place that it may go to. With one pool there is no choice, and so nothing to count."""
-        if len(self._places.pools) < 2:
+        if len(self._places.pools) < 2 or not shape.wants:
             return
         choices = len(shape.spots)
         pressure = self.pressure
@@ -158,9 +174,13 @@ class Shapes(Ground):
             self._dirty[leaf] = None
         shape.sleepers = {}
 
-    def _prefer_anew(self) -> None:
-        """Another supply may be the largest now, and so the one that shapes ask for first."""
+    def _ask_anew(self) -> None:
+        """Pools have more or less. So another supply may be the largest now, which shapes ask for first; and gangs that
+        could not fit may, or others may not."""
+        one_supply = len(set(self._places.supplies.values())) < 2
         for shape in self.shapes.values():
+            if one_supply and shape.pods == 1:
+                continue
             if (wants := self._wants_of(shape)) != shape.wants:
                 self._ask(shape, -1)
                 shape.asks(wants)
