@@ -61,7 +61,7 @@ doctor: ## Say what is missing on this machine and how to get it
 .PHONY: test
 test: setup ## Run every test, on a real Kafka, Redis and API server
 	@$(BIN)/sluice-local build
-	@$(BIN)/pytest tests --numprocesses 2 --durations 15
+	@$(BIN)/pytest tests --numprocesses 3 --durations 15
 
 .PHONY: test-unit
 test-unit: setup ## Run what needs no server: a minute or two

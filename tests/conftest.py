@@ -35,11 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class SharingServers(LoadScopeScheduling):
-    """Tests that share servers run in one worker: `make test` has two, for such tests wait most of their time."""
+    """Tests that share servers run in one worker; of those on whole stacks a file at a time. `make test` has more
+    workers than cores, for such tests wait most of their time."""
 
     def _split_scope(self, nodeid: str) -> str:
         folder = nodeid.split("/")[1]
-        return folder if folder in ("e2e", "integration") else nodeid
+        if folder == "e2e":
+            return nodeid.split("::")[0]
+        return folder if folder == "integration" else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingServers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from fakes.faults import REPORTS, Fault, GuardedCell
@@ -10,7 +10,7 @@ from histories import Simulation
 from properties import DERIVED, Content, check_books, check_derived, simulation_of
 from reference.reference import Reference
 from sluice.decisions import CreateWorkload, Decision, Notice, Report
-from sluice.events import SetAsideEvent, TickEvent
+from sluice.events import SetAsideEvent, TickEvent, WorkloadEvent
 from sluice_scheduler.core import State
 from sluice_scheduler.core.state.members import application_by_claim, part_of_application
 from sluice_scheduler.core.stored.accounts import Pod
@@ -67,19 +67,26 @@ def faults_stop_nobody(content: Content) -> None:
         assert not cell.aside
         assert cell.told == calm.told
     if not content["fault"]["times"] and cell.aside:
-        assert all(is_about(state, event.what, fault.about) for event in cell.aside), cell.aside
+        names = names_of(cell, fault.about)
+        assert all(is_about(state, event.what, fault.about, names) for event in cell.aside), cell.aside
     check(cell)
     assert_replayed(cell)
 
 
-def is_about(state: State, what: str, key: str) -> bool:
+def names_of(cell: GuardedCell, key: str) -> set[str]:
+    """What a workload was ever called; it may be gone in the end."""
+    events = (event for batch in cell.log for event in batch if isinstance(event, WorkloadEvent))
+    return {event.name for event in events if f"workload/{event.cluster}/{event.uid}" == key}
+
+
+def is_about(state: State, what: str, key: str, names: Collection[str]) -> bool:
     """Whether something is what raises, or the application that it is or may have been part of."""
     if what.startswith(PASS) or what in (key, part_of_application(state, key)):
         return True
     known, app = state.pods.get(key) or state.workloads.get(key), application_by_claim(state, key)
     title = known.facts.workload if isinstance(known, Pod) else known.title if known is not None else ""
-    title = title or (app.key[2] if app is not None else "")
-    return bool(title) and what.startswith("group/") and what.endswith(f"/{title}")
+    known_as = {*names, title or (app.key[2] if app is not None else "")} - {""}
+    return what.startswith("group/") and what.endswith(tuple(f"/{each}" for each in known_as))
 
 
 def assert_replayed(cell: GuardedCell) -> None:
