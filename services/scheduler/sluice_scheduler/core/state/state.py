@@ -384,11 +384,9 @@ class State(Derived):
 
     def change_pools(self) -> None:
         """Pools were edited: nodes may belong to others now, and pods to other supplies."""
-        before, self.places = self.places, find_places(self)
-        named = before.supplies.keys() | {
-            dim[1] for dim in (*self.forest.root.usage, *self.forest.root.leaving)
-        }
-        if any(before.supplies.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
+        before, self.places = self.places.supplies, find_places(self)
+        named = before.keys() | {dim[1] for dim in (*self.forest.root.usage, *self.forest.root.leaving)}
+        if any(before.get(pool, "") != self.places.supplies.get(pool, "") for pool in named):
             self.derive()
             return
         self.forest.pools_changed(self.places)
