@@ -41,7 +41,7 @@ class SharingServers(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         folder = nodeid.split("/")[1]
         if folder == "e2e":
-            return nodeid.split("::")[0]
+            return nodeid.split("::", maxsplit=1)[0]
         return folder if folder == "integration" else nodeid
 
 

@@ -10,19 +10,18 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from sluice.quantities import format_amount
-
 from sluice_scheduler.core.applications.evict import evict
 from sluice_scheduler.core.fairness.branch import Branch, below_common, up_to
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Kind, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room
-from sluice_scheduler.core.fairness.shares import TOLERANCE, as_percent
+from sluice_scheduler.core.fairness.shares import TOLERANCE
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import came_of, levels_rise
 from sluice_scheduler.core.passes.search import Search
 from sluice_scheduler.core.passes.session import LOST_WORK, Session
 from sluice_scheduler.core.passes.spared import have_an_order
 from sluice_scheduler.core.passes.turns import served
+from sluice_scheduler.core.passes.why_taken import why_by_priority, why_by_shares, why_owed
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
 from sluice_scheduler.core.state.turns import turn_ends_ms
@@ -75,6 +74,7 @@ class Move:
             paper=self._paper,
             short=self._short_rooms,
             may_take_from=self._may_take_from,
+            rest_may_give=self._rest_may_give,
             may_take=self._may_preempt if within else self._may_take,
             ripe_since_ms=self._session.ripe_since_ms,
             avoid=None if within else self._leaf,
@@ -151,6 +151,14 @@ class Move:
         if not any(scope.policy.reclaims for scope in mine.parent.path):
             return False
         return self._stays_poorer(mine, theirs) or self._may_come_back(mine, theirs)
+
+    def _rest_may_give(self, scope: Branch, share: int, kinds: Collection[Kind]) -> bool:
+        """Whether a child of a branch may give something that has no larger share, nor too much of any other kinds."""
+        path = self._leaf.path
+        if self._covering or scope not in path[1:]:
+            return True
+        mine = path[path.index(scope) - 1]
+        return self._paper.share(mine) < share or any(kind in kinds for kind in self._asked)
 
     def _stays_poorer(self, mine: Branch, theirs: Branch) -> bool:
         """Whether the claimant's branch would stay below the other; or within what it deserves, and the other not."""
@@ -363,35 +371,9 @@ class Move:
 
     def _why(self, unit: Unit) -> str:
         if self._inside:
-            return (
-                f"priority {self._claim.priority} goes before priority {unit.priority} in {self._leaf.name}"
-            )
-        if self._is_owed_by(unit.leaf):
-            return self._why_owed(unit)
+            return why_by_priority(self._claim, unit)
         mine, theirs = below_common(self._leaf, unit.leaf)
-        return (
-            f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
-            f"{self._deserves(theirs)}, {mine.name} has {as_percent(mine.share)} and deserves "
-            f"{self._deserves(mine)}"
-        )
-
-    def _why_owed(self, unit: Unit) -> str:
-        """Which guarantee covers the claim: one of what the unit gives, if there is one."""
-        mine, _ = below_common(self._leaf, unit.leaf)
-        outside = (branch for branch in self._covering if mine in branch.path)
-        found = [(branch, bound) for branch in outside for bound in branch.guarantees]
-        found = [each for each in found if each[1].part(self._spot.cost)]
-        branch, bound = max(found, key=lambda each: each[1].part(unit.cost) > 0)
-        resource = bound.dims[0][2]
-        asked, held = bound.part(self._spot.cost), branch.used(bound)
-        owed = (
-            f"{self._leaf.name} is owed {format_amount(resource, asked)} {resource} by {bound.name}, of which "
-            f"{branch.name} holds {format_amount(resource, held)} now"
-        )
-        if bound.part(unit.cost):
-            return owed
-        beside = {dim[2] for dim, _ in self._spot.cost} & {dim[2] for dim, _ in unit.cost}
-        return f"{owed}; its claim asks for {' and '.join(sorted(beside))} beside that"
-
-    def _deserves(self, branch: Branch) -> str:
-        return as_percent(branch.deserved_share(self._forest.whole))
+        if self._is_owed_by(unit.leaf):
+            outside = [branch for branch in self._covering if mine in branch.path]
+            return why_owed(self._leaf, self._spot, outside, unit)
+        return why_by_shares(mine, theirs, self._forest.whole)

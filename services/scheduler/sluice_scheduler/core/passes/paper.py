@@ -23,6 +23,10 @@ class Paper:
         self._kinds: dict[Branch, dict[Kind, int]] = {}
         self._shares: dict[Branch, int] = {}
 
+    def before(self) -> Paper:
+        """One on which nothing was moved yet."""
+        return Paper(self._forest, claim=self._claim)
+
     def move(self, leaf: Branch, cost: Cost, sign: int) -> None:
         kinds = self._forest.kind_of.cost(cost)
         for branch in leaf.path:

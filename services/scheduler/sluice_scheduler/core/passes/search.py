@@ -7,12 +7,11 @@ that are no larger than what is missing; then one unit that is enough by itself,
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import combinations, islice
-from typing import Final, TypeAlias
+from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Kind
@@ -21,6 +20,7 @@ from sluice_scheduler.core.fairness.shares import part_of_kind
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.choice import ANY_SIZE, Choice, by_age, by_size
 from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.passes.ranking import Ranking
 from sluice_scheduler.core.state.members import application_at
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
@@ -37,72 +37,6 @@ _FEW: Final = 8
 _FEW_LEAVES: Final = 16
 
 
-#: How far above, its share, who was there last, and who that is.
-_Standing: TypeAlias = tuple[int, int, tuple[int, str], int, Branch]
-
-
-class Ranking:
-    """The children of each branch by how far they are above what they deserve of a kind, kept while one pass
-    takes back. Who holds nothing of what is asked for is not among them, nor who is closed to all."""
-
-    def __init__(self, is_closed: Callable[[Branch], bool] = lambda _: False) -> None:
-        self._is_closed = is_closed
-        self._heaps: dict[Branch, dict[tuple[Kind, tuple[Dim, ...]], list[_Standing]]] = {}
-
-    def in_order(
-        self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], *, paper: Paper, own: Branch | None
-    ) -> Generator[Branch, None, None]:
-        """The furthest above first. `own`: the claimant's leaf, to which what is above it is not closed."""
-        heap = self._heap(branch, kind, dims, paper)
-        mine = next((above for above in own.path if above.parent is branch), None) if own else None
-        if mine is not None and self._is_closed(mine):
-            heapq.heappush(heap, _standing(mine, kind, paper))
-        seen: dict[Branch, _Standing] = {}
-        try:
-            # An entry may stand too high; it is put right when it comes up.
-            while heap:
-                entry = heapq.heappop(heap)
-                child = entry[4]
-                now = _standing(child, kind, paper)
-                if now[:2] > entry[:2]:
-                    heapq.heappush(heap, now)
-                elif child not in seen:
-                    seen[child] = now
-                    yield child
-        finally:
-            for entry in seen.values():
-                heapq.heappush(heap, entry)
-
-    def _heap(self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], paper: Paper) -> list[_Standing]:
-        heaps = self._heaps.setdefault(branch, {})
-        heap = heaps.get((kind, dims))
-        if heap is None:
-            holders = (child for child in branch.children if any(dim in child.usage for dim in dims))
-            heap = [_standing(child, kind, paper) for child in holders if not self._is_closed(child)]
-            heapq.heapify(heap)
-            heaps[(kind, dims)] = heap
-        return heap
-
-    def lift(self, branches: Iterable[Branch], paper: Paper) -> None:
-        """These stand higher now than they are listed."""
-        for branch in branches:
-            heaps = self._heaps.get(branch.parent, {}) if branch.parent is not None else {}
-            for (kind, _), heap in heaps.items():
-                heapq.heappush(heap, _standing(branch, kind, paper))
-
-
-def _standing(child: Branch, kind: Kind, paper: Paper) -> _Standing:
-    """Of equals who has most goes first: none of them is above what it deserves by what a rounding leaves."""
-    newest_first = (-child.order[0], child.order[1])
-    return (
-        -paper.apart(child, kind),
-        -paper.share(child),
-        newest_first,
-        0 if child.is_implicit else 1,
-        child,
-    )
-
-
 class Search:
     """One search: units are taken on paper until nothing is missing."""
 
@@ -115,6 +49,7 @@ class Search:
         paper: Paper,
         short: Callable[[], Iterator[Room]],
         may_take_from: Callable[[Branch], bool],
+        rest_may_give: Callable[[Branch, int, Collection[Kind]], bool] = lambda *_: True,
         may_take: Callable[[Unit], bool],
         ripe_since_ms: Callable[[Branch], int | None] = lambda _: None,
         avoid: Branch | None = None,
@@ -127,6 +62,7 @@ class Search:
         self._paper = paper
         self._short = short  # the rooms that are too small, the one to begin with first
         self._may_take_from = may_take_from
+        self._rest_may_give = rest_may_give  # of a branch's children (ranking.py)
         self._may_take = may_take
         self._ripe_since_ms = ripe_since_ms  # of a queue's pods those may be taken that were admitted by then
         self._avoid = avoid  # the leaf of the claim itself
@@ -324,7 +260,14 @@ class Search:
         """Who may give nothing costs a little, and hides nobody."""
         dims = room.bound.dims
         kind = self._state.forest.kind_of(dims[0])
-        ranking = self._ranking.in_order(scope, kind, dims, paper=self._paper, own=self._avoid)
+        ranking = self._ranking.in_order(
+            scope,
+            kind,
+            dims,
+            paper=self._paper,
+            own=self._avoid,
+            rest_may_give=partial(self._rest_may_give, scope),
+        )
         with closing(ranking) as children:
             for at, child in enumerate(children):
                 if self._is_open(child, dims):

@@ -9,7 +9,7 @@ from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Ripens
 from sluice_scheduler.core.passes.potential import Worth
-from sluice_scheduler.core.passes.search import Ranking
+from sluice_scheduler.core.passes.ranking import Ranking
 from sluice_scheduler.core.state.state import State
 
 #: What a Queue may say that keeps others from taking its pods, however much they are owed.

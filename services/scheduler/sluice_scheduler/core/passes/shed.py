@@ -17,7 +17,8 @@ from sluice_scheduler.core.fairness.shares import TOLERANCE
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.potential import Worth
-from sluice_scheduler.core.passes.search import Ranking, Search
+from sluice_scheduler.core.passes.ranking import Ranking
+from sluice_scheduler.core.passes.search import Search
 from sluice_scheduler.core.state.promises import give_up, promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit
