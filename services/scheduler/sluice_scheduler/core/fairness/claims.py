@@ -148,6 +148,7 @@ class Shape:
         "scattered",
         "sleepers",
         "spots",
+        "spreads",
         "wants",
     )
 
@@ -158,6 +159,8 @@ class Shape:
         self.spots: list[Spot] = []
         #: The pools of each part, if no pool is open to all of them: then each goes where it may.
         self.scattered: list[list[str]] = []
+        #: Ways to do that which are tried where room has to be made for it, once anybody has asked.
+        self.spreads: list[Spot] | None = None
         self.sleepers: dict[Branch, None] = {}  # leaves that do not try it until one of its spots wakes
         self.lines: dict[Branch, int] = {}  # the leaves where claims of it wait, and how many
         self.wants: Wants = ()  # as part of its queues' demand

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from operator import attrgetter
 
@@ -90,13 +90,15 @@ class Fits(Shapes):
     def _needs_in(self, leaf: Branch, part: Part, pool: str) -> Needs:
         return self.rooms_for(leaf, cost_of(part.cluster, pool, part.requests, part.pods))
 
-    def firsts(self, leaf: Branch, asks: Callable[[Demand], bool] = lambda _: True) -> Iterator[Claim]:
+    def firsts(
+        self, leaf: Branch, asks: Callable[[Demand], bool] = lambda _: True
+    ) -> Generator[Claim, None, None]:
         """The first claims of a line, by place: one of each shape that asks for this or that and could fit if nobody
         held anything. In a strict line it is the first of all, whatever it is."""
         if not leaf.line.strict:
-            return leaf.line.hopeful(asks, partial(self._lacks, leaf))
-        first = leaf.line.first()
-        return iter(() if first is None else (first,))
+            yield from leaf.line.hopeful(asks, partial(self._lacks, leaf))
+        elif (first := leaf.line.first()) is not None:
+            yield first
 
     def _lacks(self, leaf: Branch, shape: Shape) -> Mapping[Room, int] | None:
         """Rooms of which one would have to be so large before a shape could ever fit; None if it could."""

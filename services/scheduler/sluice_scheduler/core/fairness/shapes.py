@@ -14,8 +14,8 @@ from sluice_scheduler.core.fairness.places import Selected
 from sluice_scheduler.core.fairness.rooms import stop_watching
 from sluice_scheduler.core.fairness.spreads import Needs, Spread
 
-#: Of a gang that no single pool can hold so many ways to spread it are tried where room has to be made for it.
-_SPREADS_MAX: Final = 8
+#: So many ways to spread a gang are tried where room has to be made for it.
+_SPREADS_MAX: Final = 64
 
 
 class Shapes(Ground):
@@ -37,6 +37,7 @@ class Shapes(Ground):
             stop_watching(spot)
         common, shape.scattered = self._pools_for(shape)
         shape.spots = [self.spot(shape, (pool,) * len(shape.parts)) for pool in common]
+        shape.spreads = None
         shape.asks(self._wants_of(shape))
         self._awake[shape] = None
 
@@ -199,8 +200,10 @@ class Shapes(Ground):
         """Where it could be put if there were room; of many ways to spread it the first."""
         if not shape.scattered:
             return shape.spots
-        spreads = islice(product(*shape.scattered), _SPREADS_MAX)
-        return [self.spot(shape, pools) for pools in spreads]
+        if shape.spreads is None:
+            spreads = islice(product(*shape.scattered), _SPREADS_MAX)
+            shape.spreads = [self.spot(shape, pools) for pools in spreads]
+        return shape.spreads
 
     def any_spot(self, shape: Shape) -> Spot | None:
         """The first of these."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -15,9 +17,12 @@ from sluice_scheduler.core.state.members import workload_of
 from sluice_scheduler.core.state.state import State
 
 NEVER_MS: Final = 1 << 62
-#: So many of a queue's shapes are tried in one pass, and so many that could ever fit are looked at for them.
+#: So many of a queue's first shapes are tried in each round, and so many that could ever fit are looked at for them.
 _SHAPES_MAX: Final = 8
 _LOOKS_MAX: Final = 32
+#: So many of the shapes behind these are tried in a round: others in the next. So many take part in that.
+_OTHERS_MAX: Final = 4
+_ALL_MAX: Final = 512
 
 
 class Ripens:
@@ -59,6 +64,8 @@ class Claimants:
         #: The children of each branch that had more than they deserve of a kind, when the pass began.
         self._above: dict[tuple[Branch, Kind], dict[Branch, None]] = {}
         self._apart: dict[Shape, list[Spot]] = {}
+        #: Whether some of the claims are tried in other rounds only.
+        self.leave_out = False
         self._paper = Paper(state.forest)
         for leaf in self._forest.leaves.values():
             self.again(leaf)
@@ -80,13 +87,25 @@ class Claimants:
 
     def _tried(self, leaf: Branch) -> tuple[int, list[Claim]]:
         """The first claims that may push others out, one of each shape, and how many were looked at."""
+        with closing(self._forest.firsts(leaf, partial(self._may_ask, leaf))) as firsts:
+            looks, found = self._pushers(leaf, islice(firsts, _LOOKS_MAX), _SHAPES_MAX)
+            behind = min(leaf.line.variety, _ALL_MAX) - looks
+            if behind <= 0 or not (found or looks == _LOOKS_MAX):
+                return looks, found
+            self.leave_out = True
+            windows = -(-behind // _OTHERS_MAX)
+            skipped = self._state.cell.rounds % windows * _OTHERS_MAX
+            others = islice(firsts, skipped, skipped + _OTHERS_MAX)
+            return looks + skipped, found + self._pushers(leaf, others, _OTHERS_MAX)[1]
+
+    def _pushers(self, leaf: Branch, firsts: Iterable[Claim], most: int) -> tuple[int, list[Claim]]:
         looks, found = 0, []
-        for first in islice(self._forest.firsts(leaf, partial(self._may_ask, leaf)), _LOOKS_MAX):
+        for first in firsts:
             looks += 1
             claim = self._first_unbarred(leaf, first)
             if claim is not None and self._may_push(leaf, claim):
                 found.append(claim)
-                if len(found) == _SHAPES_MAX:
+                if len(found) == most:
                     break
         return looks, found
 

@@ -88,6 +88,11 @@ class Ranking:
             for entry in seen.values():
                 heapq.heappush(heap, entry)
 
+    def anybody_above(self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], paper: Paper) -> bool:
+        """Whether a child that holds something of these has more than it deserves of anything."""
+        listed = self._listed(branch, kind, dims, paper)
+        return bool(listed.above or listed.kinds)
+
     def _listed(self, branch: Branch, kind: Kind, dims: tuple[Dim, ...], paper: Paper) -> _Listed:
         lists = self._lists.setdefault(branch, {})
         listed = lists.get((kind, dims))

@@ -6,11 +6,12 @@ else deserved then fits into what they leave. Here is who may try one, in which 
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import islice
 from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Claim
+from sluice_scheduler.core.fairness.claims import Claim, Spot
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
 from sluice_scheduler.core.passes.move import Move
@@ -18,18 +19,25 @@ from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.cell import Barren
 from sluice_scheduler.core.state.state import State
 
-#: So many spots of each claim are tried in one pass.
+#: So many spots of each claim are tried in one round; but all where somebody has too much.
 _SPOTS_MAX: Final = 8
+_STIR: Final = 2_654_435_761
 
 
-def reclaim(state: State, budget: Budget) -> bool:
-    """Let claims push others out where the rules allow it; whether everybody who may was tried. If not, the next
-    pass goes on behind those who were tried in vain."""
+class Outcome(Enum):
+    DONE = 0  # everybody who may was tried
+    CUT = 1  # the budget was used up
+    CUT_IN_VAIN = 2  # and nobody was let in: no news of anything, so it can wait for the next tick
+
+
+def reclaim(state: State, budget: Budget) -> Outcome:
+    """Let claims push others out where the rules allow it. If not everybody was tried, the next pass goes on behind
+    those who were tried in vain."""
     state.forest.settle()
     stands_on = _stands_on(state)
     known = state.barren
     if known is not None and known[:4] == stands_on and state.now_ms < known.until_ms:
-        return True
+        return Outcome.DONE
     ripens = Ripens(state.now_ms)
     claimants = Claimants(state, ripens)
     session = Session(state, budget, ripens)
@@ -39,17 +47,21 @@ def reclaim(state: State, budget: Budget) -> bool:
         leaf, claims = found
         if budget.is_spent:
             state.leave_in_vain(in_vain)
-            return False
+            return Outcome.CUT if stands_on != _stands_on(state) else Outcome.CUT_IN_VAIN
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
             budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
     state.leave_in_vain(0)
+    found_none = stands_on == _stands_on(state)
+    leave_out = claimants.leave_out or session.leaves_out
+    if found_none and leave_out:
+        state.next_round()
     # What took several passes is not remembered: a restart would search again, and leave something unfinished.
-    found_none = not resumed and stands_on == _stands_on(state)
-    state.barren = Barren(*stands_on, ripens.first_ms) if found_none else None
-    return True
+    remembered = found_none and not resumed and not leave_out
+    state.barren = Barren(*stands_on, ripens.first_ms) if remembered else None
+    return Outcome.DONE
 
 
 def _may_still(state: State, claim: Claim) -> bool:
@@ -73,10 +85,21 @@ def find_move(session: Session, leaf: Branch, claim: Claim) -> Move | None:
     """How a claim may push others out, at any of its spots. First where nothing is taken that somebody deserves: how
     nodes are cut into pools is not to decide who loses."""
     session.budget.spend()
-    spots = session.state.forest.spots_of(claim.shape)[:_SPOTS_MAX]
-    for spares in (True, False) if len(spots) > 1 else (False,):
-        for spot in spots:
+    spots = session.state.forest.spots_of(claim.shape)
+    sparing, others = (spots if len(spots) > 1 else []), spots
+    if len(spots) > _SPOTS_MAX:
+        sparing, others = [spot for spot in spots if session.anybody_is_above(spot)], _some_of(session, spots)
+    for spares, where in ((True, sparing), (False, others)):
+        for spot in where:
             move = Move(session, leaf, claim, spot, spares=spares)
             if move.find():
                 return move
     return None
+
+
+def _some_of(session: Session, spots: list[Spot]) -> list[Spot]:
+    """Others in each round, and not in step with which claims are tried."""
+    session.leaves_out = True
+    windows = -(-len(spots) // _SPOTS_MAX)
+    begin = (session.state.cell.rounds * _STIR >> 16) % windows * _SPOTS_MAX
+    return spots[begin : begin + _SPOTS_MAX]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import combinations, islice
+from math import inf
 from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
@@ -27,7 +28,7 @@ from sluice_scheduler.core.state.units import Unit, in_victims_order
 from sluice_scheduler.core.stored.entities import LostWork
 
 #: So many branches with nothing to give are looked at before a search is given up.
-_BARREN_MAX: Final = 24
+_BARREN_MAX: Final = 128
 #: So many queues are looked at for units that are enough by themselves.
 _ENOUGH_MAX: Final = 16
 #: Pieces of work for each queue that gives its part of a lot: its growth may have to be put in order by size first.
@@ -326,12 +327,16 @@ class Search:
 
     def is_within_lost_work(self, unit: Unit) -> bool:
         """Whether its queue may lose so much more running time in this hour, beside what is taken from it already."""
-        queue = unit.leaf.queue
-        most_ms = queue.facts.lost_work_per_hour_ms if queue is not None else None
-        if most_ms is None:
-            return True
         now_ms = self._state.now_ms
-        known = self._state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}")
-        lost_ms = known.last_hour_ms(now_ms) if known is not None else 0
         again_ms = sum(other.work_ms(now_ms) for other in self._taken_along(unit))
-        return lost_ms + self._work_ms.get(unit.leaf, 0) - again_ms + unit.work_ms(now_ms) <= most_ms
+        would_ms = self._work_ms.get(unit.leaf, 0) - again_ms + unit.work_ms(now_ms)
+        return would_ms <= lost_work_left_ms(self._state, unit.leaf)
+
+
+def lost_work_left_ms(state: State, leaf: Branch) -> float:
+    """How much running time a queue may still lose in this hour."""
+    most_ms = leaf.queue.facts.lost_work_per_hour_ms if leaf.queue is not None else None
+    if most_ms is None:
+        return inf
+    known = state.lost_work.get(f"{LostWork.kind}/{leaf.name}")
+    return most_ms - (known.last_hour_ms(state.now_ms) if known is not None else 0)

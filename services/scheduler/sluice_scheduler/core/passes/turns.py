@@ -39,9 +39,8 @@ from sluice_scheduler.core.state.turns import (
 )
 from sluice_scheduler.core.stored.entities import Turn
 
-#: So many of a queue's shapes that can ever fit are compared, and so many looked at for them.
-_SHAPES_MAX: Final = 8
-_LOOKS_MAX: Final = 256
+#: So many of a queue's shapes are compared.
+_SHAPES_MAX: Final = 256
 #: Room is kept for twice as long each time, but no longer than this many times as long as at first.
 _DOUBLINGS_MAX: Final = 5
 #: After room was kept in vain the pools rest for so many times as long.
@@ -220,7 +219,10 @@ def _note(state: State, guarantees: Guarantees, candidate: Candidate) -> bool:
         return False
     known = (candidate.spot, *state.forest.spots_of(claim.shape))
     spots = [spot for spot in known if guarantees.let_in(leaf, spot.cost)] or [candidate.spot]
-    spot = min(spots, key=lambda spot: (_missing(state, leaf, spot), spot.pools))
+    spots = list({spot.pools: spot for spot in spots}.values())
+    # Where it was kept in vain, those who stand there may never end: then elsewhere.
+    spots.sort(key=lambda spot: (_missing(state, leaf, spot), spot.pools))
+    spot = spots[turn.in_vain % len(spots)]
     turn.pools, turn.cost = spot.pools, tuple((*dim, amount) for dim, amount in spot.cost)
     turn.kept_ms, turn.is_late, turn.within = state.now_ms, is_late, not is_limited
     state.turns.put(turn)
@@ -326,11 +328,11 @@ def _first_that_could_fit(state: State, guarantees: Guarantees, leaf: Branch) ->
         return None
     could_fit = (
         (claim, spot)
-        for claim in islice(state.forest.firsts(leaf), _LOOKS_MAX)
+        for claim in islice(state.forest.firsts(leaf), _SHAPES_MAX)
         if (spot := guarantees.place(leaf, claim.shape)) is not None
     )
     found: list[tuple[int, Claim, Spot]] = []
-    for claim, spot in islice(could_fit, _SHAPES_MAX):
+    for claim, spot in could_fit:
         turn = turn_of(state, claim.key)
         found.append((turn.in_vain if turn is not None else 0, claim, spot))
         if not found[-1][0]:

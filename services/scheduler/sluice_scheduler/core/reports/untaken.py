@@ -21,7 +21,7 @@ def why_nothing_is_taken(state: State, leaf: Branch, claim: Claim, spot: Spot) -
     """What follows the short answer; empty for who deserves nothing more, is told of another reason, or has only
     just come."""
     waited_ms = state.now_ms - claim.created_ms
-    is_new = waited_ms < state.config.reclaim_after_ms or bool(state.cell.unfinished)
+    is_new = waited_ms < state.config.reclaim_after_ms or state.cell.goes_on
     if is_new or is_barred(state, claim) or not leaf.is_owed(spot.kinds, state.forest.whole):
         return ""
     if not any(scope.policy.reclaims for scope in leaf.path[1:]):

@@ -138,6 +138,12 @@ class CellTables(Tables):
             cell.in_vain = claimants
             self.cells.put(cell)
 
+    def next_round(self) -> None:
+        """All claimants were tried in vain, with some of their claims at some of the places."""
+        cell = self.cell
+        cell.rounds += 1
+        self.cells.put(cell)
+
     def is_live(self, cluster: str) -> bool:
         found = self.clusters.get(f"{Cluster.kind}/{cluster}")
         return found is not None and found.live

@@ -349,6 +349,13 @@ class Cell(Entity):
     unfinished: str = ""
     #: So many claimants, in their order, an unfinished search for victims has tried in vain: it goes on behind them.
     in_vain: int = 0
+    #: So often all claimants were tried in vain, but not with each claim at each place: others are tried next.
+    rounds: int = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last pass has left something to be done, or to be tried."""
+        return bool(self.unfinished or self.in_vain)
 
     @property
     def key(self) -> str:
