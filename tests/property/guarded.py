@@ -41,8 +41,10 @@ def play(
 def check(cell: GuardedCell) -> None:
     """Capacity holds; what stands is what comes of the entities; who fits is in."""
     assert len(cell.aside) <= ASIDE_MAX, [(event.what, event.reason) for event in cell.aside]
-    check_derived(cell)
     state = cell.state
+    if state.pass_due:
+        state.settle_applications()  # as the next pass does first, where one was set aside
+    check_derived(cell)
     if any(not aside.what.startswith(ACCOUNTS) for aside in state.asides):
         return  # the reference takes rules for what they say
     check_books(cell)

@@ -146,6 +146,8 @@ class Move:
             return False
         if self._is_owed_by(branch):
             return True
+        if branch.is_leaf and self._session.is_worked_out(branch):
+            return False
         mine, theirs = below_common(self._leaf, branch)
         assert mine.parent is not None
         if not any(scope.policy.reclaims for scope in mine.parent.path):

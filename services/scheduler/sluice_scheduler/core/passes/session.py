@@ -59,7 +59,7 @@ class Session:
         queue = branch.queue
         if queue is not None and not queue.facts.reclaim and RECLAIM_OFF not in self.lifted:
             return True
-        return branch.is_leaf and (self._is_unripe(branch) or self._is_worked_out(branch))
+        return branch.is_leaf and self._is_unripe(branch)
 
     def ripe_since_ms(self, leaf: Branch) -> int | None:
         """A queue's growth may be taken if it was admitted by this time; None if its age does not matter. When the next
@@ -74,8 +74,9 @@ class Session:
             self.ripens.has(following_ms + minimum_ms)
         return since_ms
 
-    def _is_worked_out(self, leaf: Branch) -> bool:
-        """Whether a queue may lose no more running time in this hour, and each of its units has run."""
+    def is_worked_out(self, leaf: Branch) -> bool:
+        """Whether a queue may lose no more running time in this hour, and each of its units has run. What a guarantee
+        covers is owed all the same."""
         queue = leaf.queue
         if queue is None or queue.facts.lost_work_per_hour_ms is None or LOST_WORK in self.lifted:
             return False
