@@ -52,6 +52,7 @@ class Branch:
         "line",
         "name",
         "order",
+        "out_of_reach",
         "parent",
         "past_share",
         "path",
@@ -79,6 +80,7 @@ class Branch:
         self.leaving: dict[Dim, int] = {}
         self.held: dict[Kind, int] = {}
         self.wants: dict[Group, list[int]] = {}  # of a leaf: what it holds and what it waits for
+        self.out_of_reach: dict[object, None] = {}  # shapes that its limits never let in: they are no demand
         self.held_back: dict[
             object, list[HeldBack]
         ] = {}  # of a leaf: by shape, where a limit on its path keeps it out

@@ -379,6 +379,7 @@ class Forest(Fits):
             before, leaf.bounded = leaf.bounded, [branch for branch in leaf.path[:-1] if branch.rooms]
             if leaf.bounded != before or not changed.isdisjoint(before):
                 self._try_again(leaf)
+                self._look_for_limits_anew(leaf)
             leaf.line.hope_for_spreads()
             leaf.turn = None
             self._dirty[leaf] = None

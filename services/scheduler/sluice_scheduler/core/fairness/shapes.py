@@ -104,11 +104,13 @@ class Shapes(Ground):
         shape = claim.shape
         self.version += 1
         self.claims[claim.key] = claim
+        if leaf not in shape.lines:
+            self._look_for_limits(leaf, shape)
         shape.lines[leaf] = shape.lines.get(leaf, 0) + 1
         leaf.line.join(claim)
         if shape.scattered or not all(spot.asleep for spot in shape.spots):
             self._awake[shape] = None
-        for group, amounts in shape.wants:
+        for group, amounts in self._wants_in(leaf, shape):
             self._want(leaf, group, amounts, 1)
         self._press(shape, 1)
         self._dirty[leaf] = None
@@ -123,13 +125,13 @@ class Shapes(Ground):
         self.version += 1
         del self.claims[claim.key]
         leaf.line.leave(claim)
+        for group, amounts in self._wants_in(leaf, shape) if wants else ():
+            self._want(leaf, group, amounts, -1)
         left = shape.lines[leaf] - 1
         if left:
             shape.lines[leaf] = left
         else:
             self._forget(leaf, shape)
-        for group, amounts in shape.wants if wants else ():
-            self._want(leaf, group, amounts, -1)
         self._press(shape, -1)
         if not shape.lines:
             self._forget_shape(shape)
@@ -148,6 +150,7 @@ class Shapes(Ground):
     def _forget(self, leaf: Branch, shape: Shape) -> None:
         """A leaf has no claims of a shape any more."""
         del shape.lines[leaf]
+        leaf.out_of_reach.pop(shape, None)
         shape.sleepers.pop(leaf, None)
         for watcher in leaf.held_back.pop(shape, ()):
             stop_watching(watcher)
@@ -164,10 +167,35 @@ class Shapes(Ground):
                 del self._by_selector[selected]
                 self._forget_selector(selected)
 
+    def _wants_in(self, leaf: Branch, shape: Shape) -> Wants:
+        return () if shape in leaf.out_of_reach else shape.wants
+
+    def _look_for_limits(self, leaf: Branch, shape: Shape) -> None:
+        """Note whether the limits of its queues would ever let a claim in. What they never do is no demand."""
+        leaf.out_of_reach.pop(shape, None)
+        if leaf.bounded and shape.spots and not any(self._limits_let_in(leaf, spot) for spot in shape.spots):
+            leaf.out_of_reach[shape] = None
+
+    def _limits_let_in(self, leaf: Branch, spot: Spot) -> bool:
+        rooms = self.rooms_for(leaf, spot.cost)
+        return all(need <= room.bound.amount for room, need in rooms if room.branch is not self.root)
+
+    def _look_for_limits_anew(self, leaf: Branch) -> None:
+        """They may be others now."""
+        for shape in leaf.line.shapes:
+            was, count = shape in leaf.out_of_reach, shape.lines[leaf]
+            self._look_for_limits(leaf, shape)
+            if (is_now := shape in leaf.out_of_reach) != was:
+                for group, amounts in shape.wants:
+                    whole = tuple(amount * count for amount in amounts)
+                    self._want(leaf, group, whole, -1 if is_now else 1)
+
     def _place_anew(self, shape: Shape) -> None:
         """Nodes have changed, so this shape may go elsewhere, and counts as other demand."""
         self._ask(shape, -1)
         self._place(shape)
+        for leaf in shape.lines:
+            self._look_for_limits(leaf, shape)
         self._ask(shape, 1)
         for leaf in shape.lines:
             leaf.line.unpark(shape)
@@ -192,7 +220,7 @@ class Shapes(Ground):
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
         for leaf, count in shape.lines.items():
-            for group, amounts in shape.wants:
+            for group, amounts in self._wants_in(leaf, shape):
                 self._want(leaf, group, tuple(amount * count for amount in amounts), sign)
         self._press(shape, sign * sum(shape.lines.values()))
 

@@ -145,7 +145,7 @@ def _queue(state: State, leaf: Branch) -> Iterator[str]:
     name, forest = leaf.name, state.forest
     usage, leaving, wants = _held(state, name)
     for shape, count in leaf.line.counts().items():
-        _want_as(wants, shape, count)
+        _want_as(wants, shape, count if shape not in leaf.out_of_reach else 0)
     yield from _differ(f"queue {name}", "holds", leaf.usage, usage)
     yield from _differ(f"queue {name}", "has leaving", leaf.leaving, leaving)
     if any(wants.values()) or leaf.wants:
