@@ -26,13 +26,13 @@ def amount(resource: str, value: int) -> str:
 
 
 def amounts(values: Mapping[str, int], *, every: bool = False) -> str:
-    """`cpu 3, memory 6Gi`; with the pool where there are several. Pods' slots are left out unless `every`."""
-    pools = {pool for pool, _ in map(split, values) if pool}
+    """`cpu 3, memory 6Gi`; with the pool or supply where there are several. Pods' slots are left out unless `every`."""
+    pools = {pool for pool, _ in map(split, values)}
     words = []
     for key, value in values.items():
         pool, resource = split(key)
         if value and (every or resource != POD_SLOTS):
-            place = f"{pool}/" if len(pools) > 1 else ""
+            place = f"{pool}/" if pool and len(pools) > 1 else ""
             words.append(f"{place}{resource} {amount(resource, value)}")
     return ", ".join(words) or "-"
 

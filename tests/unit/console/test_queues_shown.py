@@ -230,6 +230,7 @@ def test_machines_get_exact_amounts_under_the_names_of_a_queues_status(two_tenan
         ({"default/cpu": 250}, "cpu 0.25"),
         ({"default/cpu": 10_666, "default/memory": 5_726_623_061}, "cpu 10.67, memory 5.33Gi"),
         ({"a/cpu": 1000, "b/cpu": 2000}, "a/cpu 1, b/cpu 2"),
+        ({"cpu": 1000, "gpus/cpu": 2000}, "cpu 1, gpus/cpu 2"),
         ({"default/nvidia.com/gpu": 4}, "nvidia.com/gpu 4"),
         ({"nvidia.com/gpu": 4}, "nvidia.com/gpu 4"),
         ({"memory": 512}, "memory 512"),

@@ -117,6 +117,18 @@ def test_room_that_was_kept_in_vain_rests() -> None:
     assert_all_say(cell, "large", "NoRoom", WAITS)
 
 
+def test_who_asks_for_more_than_its_queue_deserves_is_told_when_room_is_kept() -> None:
+    """Patience alone is not enough for that."""
+    cell = Applications("team", "other", cpu=4000)
+    cell.configure(tenure_ms=60_000)
+    cell.pods("runs-1", tenant="other")
+    cell.pods("runs-2", "runs-3", tenant="team")
+    cell.application("large", pod_set("main", 4, 4, 4))
+    cell.pass_seconds(40)
+    told = "what becomes free is kept for it once it has waited for a tenure beside its patience, in 320 s"
+    assert f"; it is more by itself than team deserves: {told}" in answer(cell, "large").sentence
+
+
 def owed(*, until: str = "20s", gang: bool = False, policy: str = "drf", **rich: Any) -> Simulation:
     """`a` holds four cpus, in one gang or as single pods, and `b` waits for the two that it deserves."""
 

@@ -1,4 +1,4 @@
-"""The sentence of a pod that is taken back for who is owed it by a guarantee."""
+"""The sentence of a pod that is taken back."""
 
 from __future__ import annotations
 
@@ -69,3 +69,33 @@ def test_of_several_guarantees_that_counts_of_which_the_unit_gives() -> None:
     assert taken(queues, rich, both) == [
         ("w0", "b is owed 1 gpu by b's guarantee of 1 gpu, of which b holds 0 now")
     ]
+
+
+def test_of_several_supplies_shares_are_of_the_one_that_something_is_taken_from() -> None:
+    """a has most of the one, and deserves most of the other."""
+    pools = [
+        {"name": "p", "capacity": {"cpu": "4"}},
+        {"name": "r", "capacity": {"cpu": "4"}, "supply": "other"},
+    ]
+    content = {
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Scenario",
+        "pools": pools,
+        "queues": [{"name": "a"}, {"name": "b"}],
+        "events": [
+            {"at": at, "submit": {"name": name, "queue": queue, "podSets": [pods(count, pool)]}}
+            for at, (name, queue, count, pool) in enumerate(
+                [("large", "a", 4, "p"), ("more", "a", 2, "r"), ("few", "b", 2, "p")]
+            )
+        ],
+        "until": "10s",
+    }
+    lines = Simulation(Scenario.model_validate(content)).run().lines
+    sentences = {line["sentence"] for line in lines if line["type"] == "reclaim"}
+    assert sentences == {
+        "a has 100.0% of cpu by weight and deserves 50.0%, b has 0.0% of cpu and deserves 50.0%"
+    }
+
+
+def pods(count: int, pool: str) -> dict[str, Any]:
+    return {"name": "main", "count": count, "minCount": 0, **CPU, "nodeSelector": {"pool": pool}}

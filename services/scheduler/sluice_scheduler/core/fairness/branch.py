@@ -12,11 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sluice_scheduler.core.fairness.amounts import add
-from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost
+from sluice_scheduler.core.fairness.claims import Claim, Cost, Dim, Group, Kind, KindCost, kind_name
 from sluice_scheduler.core.fairness.heaps import heap_of, most_entries
 from sluice_scheduler.core.fairness.lines import Line
 from sluice_scheduler.core.fairness.rooms import Bound, Room
-from sluice_scheduler.core.fairness.shares import FRACTION_BITS, dominant_share, part_of_kind, slack
+from sluice_scheduler.core.fairness.shares import (
+    FRACTION_BITS,
+    as_percent,
+    dominant_share,
+    part_of_kind,
+    slack,
+)
 
 if TYPE_CHECKING:
     from sluice_scheduler.core.fairness.policies import Policy
@@ -174,6 +180,16 @@ class Branch:
     def deserved_share(self, capacity: Mapping[Kind, int]) -> int:
         """The dominant share of what the branch deserves."""
         return dominant_share(self.deserved, capacity, self.weight) >> FRACTION_BITS
+
+    def shares_told(self, whole: Mapping[Kind, int], kind: Kind) -> tuple[str, str]:
+        """What it has and what it deserves, by weight: of all kinds that of which it is most. Of several supplies each
+        may be another, so there both are of one kind."""
+        if len({supply for supply, _ in whole}) < 2:
+            return as_percent(self.share), as_percent(self.deserved_share(whole))
+        there, deserved = whole.get(kind, 0), self.deserved.get(kind, 0) >> FRACTION_BITS
+        parts = (part_of_kind(amount, there, self.weight) for amount in (self.held.get(kind, 0), deserved))
+        held, deserves = map(as_percent, parts)
+        return f"{held} of {kind_name(kind)}", deserves
 
     # ---- turns
 

@@ -96,6 +96,11 @@ def group_of(cost: Cost, kind_of: KindOf) -> tuple[Group, tuple[int, ...]]:
     return ((way,), resources), tuple([sums[resource] for resource in resources])
 
 
+def kind_name(kind: Kind) -> str:
+    supply, resource = kind
+    return f"{supply}/{resource}" if supply else resource
+
+
 class KindOf:
     """Which kind a dim is of: pools that name the same supply are one supply for shares."""
 

@@ -378,4 +378,5 @@ class Move:
         if self._is_owed_by(unit.leaf):
             outside = [branch for branch in self._covering if mine in branch.path]
             return why_owed(self._leaf, self._spot, outside, unit)
-        return why_by_shares(mine, theirs, self._forest.whole)
+        kind = max(self._asked, key=lambda kind: self._before.surplus(theirs, kind))
+        return why_by_shares(mine, theirs, self._forest.whole, kind)

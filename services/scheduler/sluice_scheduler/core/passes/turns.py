@@ -183,7 +183,7 @@ def _candidates(state: State, guarantees: Guarantees) -> Iterator[Candidate]:
         if found is None:
             continue
         claim, spot = found
-        may_be = leaf.name not in ahead and _is_late(state, leaf, claim)
+        may_be = leaf.name not in ahead and state.now_ms >= late_from_ms(state, leaf, claim)
         is_late = may_be and _starves(state, leaf, claim, spot)
         limit = _limit_in_the_way(state, leaf, claim, spot)
         if limit is None or limit.branch is not leaf or not leaf.line.is_uniform:
@@ -215,7 +215,7 @@ def _note(state: State, guarantees: Guarantees, candidate: Candidate) -> bool:
     if turn.rests_ms > state.now_ms or (not is_limited and _pools_rest(state)):
         return False
     has_waited = state.now_ms - turn.since_ms >= patience_ms(state, leaf.name)
-    if not is_late and (not has_waited or _asks_for_more(state, candidate)):
+    if not is_late and (not has_waited or asks_for_more(state, leaf, candidate.spot)):
         return False
     known = (candidate.spot, *state.forest.spots_of(claim.shape))
     spots = [spot for spot in known if guarantees.let_in(leaf, spot.cost)] or [candidate.spot]
@@ -229,14 +229,14 @@ def _note(state: State, guarantees: Guarantees, candidate: Candidate) -> bool:
     return True
 
 
-def _asks_for_more(state: State, candidate: Candidate) -> bool:
+def asks_for_more(state: State, leaf: Branch, spot: Spot) -> bool:
     """Whether it is more by itself than its queue deserves, where that counts: room is kept for it after a tenure only,
     as long as others who do the same may hold it."""
     whole = state.forest.whole
-    return _reclaims(candidate.leaf) and any(
+    return _reclaims(leaf) and any(
         (amount << FRACTION_BITS) > branch.deserved.get(kind, 0) + slack(whole.get(kind, 0))
-        for branch in candidate.leaf.path[:-1]
-        for kind, amount in candidate.spot.kinds
+        for branch in leaf.path[:-1]
+        for kind, amount in spot.kinds
     )
 
 
@@ -296,11 +296,11 @@ def _missing(state: State, leaf: Branch, spot: Spot) -> int:
     return sum(max(0, need - room.left) for room, need in state.forest.rooms_for(leaf, spot.cost))
 
 
-def _is_late(state: State, leaf: Branch, claim: Claim) -> bool:
-    """Whether it has waited for a tenure beside its patience, since it came or was taken back."""
+def late_from_ms(state: State, leaf: Branch, claim: Claim) -> int:
+    """When it will have waited for a tenure beside its patience, since it came or was taken back."""
     workload = workload_of(state, claim.key)
     since_ms = max(claim.created_ms, workload.barred_ms if workload is not None else 0)
-    return state.now_ms - since_ms >= state.config.tenure_ms + patience_ms(state, leaf.name)
+    return since_ms + state.config.tenure_ms + patience_ms(state, leaf.name)
 
 
 def _starves(state: State, leaf: Branch, claim: Claim, spot: Spot) -> bool:

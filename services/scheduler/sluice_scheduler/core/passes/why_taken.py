@@ -8,7 +8,6 @@ from sluice.quantities import format_amount
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Kind, Spot
-from sluice_scheduler.core.fairness.shares import as_percent
 from sluice_scheduler.core.state.units import Unit
 
 
@@ -16,11 +15,12 @@ def why_by_priority(claim: Claim, unit: Unit) -> str:
     return f"priority {claim.priority} goes before priority {unit.priority} in {unit.leaf.name}"
 
 
-def why_by_shares(mine: Branch, theirs: Branch, whole: Mapping[Kind, int]) -> str:
+def why_by_shares(mine: Branch, theirs: Branch, whole: Mapping[Kind, int], kind: Kind) -> str:
+    their_share, they_deserve = theirs.shares_told(whole, kind)
+    my_share, i_deserve = mine.shares_told(whole, kind)
     return (
-        f"{theirs.name} has {as_percent(theirs.share)} by weight of what it has most of and deserves "
-        f"{as_percent(theirs.deserved_share(whole))}, {mine.name} has {as_percent(mine.share)} and deserves "
-        f"{as_percent(mine.deserved_share(whole))}"
+        f"{theirs.name} has {their_share} by weight and deserves {they_deserve}, "
+        f"{mine.name} has {my_share} and deserves {i_deserve}"
     )
 
 

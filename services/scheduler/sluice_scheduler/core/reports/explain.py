@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Cost, Shape, Spot, pod_cost
 from sluice_scheduler.core.fairness.rooms import Bound, Room
-from sluice_scheduler.core.fairness.shares import as_percent
+from sluice_scheduler.core.fairness.shares import dominant_kind
 from sluice_scheduler.core.passes.kept import passable
-from sluice_scheduler.core.reports.untaken import why_nothing_is_taken
+from sluice_scheduler.core.reports.untaken import why_no_room_is_kept, why_nothing_is_taken
 from sluice_scheduler.core.reports.why import RULES, Why, reason_of
 from sluice_scheduler.core.state.members import queue_of, workload_of
 from sluice_scheduler.core.state.state import State
@@ -68,20 +68,23 @@ def _at_length(state: State, key: str, found: Why) -> str:
         sentence += f", {leaving} in all"
     if found.claim is not None and found.spot is not None:
         leaf = state.forest.leaves[found.claim.line]
-        sentence += _standing(state, leaf)
+        sentence += _standing(state, leaf, found.spot)
         if found.reason not in RULES:
             sentence += why_nothing_is_taken(state, leaf, found.claim, found.spot)
+            sentence += why_no_room_is_kept(state, leaf, found.claim, found.spot)
         sentence += _ends_before(state, leaf, found.claim, found.spot)
     if pod is not None and pod.facts.claims_devices:
         sentence += UNCOUNTED
     return sentence
 
 
-def _standing(state: State, leaf: Branch) -> str:
+def _standing(state: State, leaf: Branch, spot: Spot) -> str:
     """How far its queue is from what it deserves."""
     if not leaf.deserved:
         return f"; {leaf.name} deserves nothing yet"
-    held, deserved = as_percent(leaf.share), as_percent(leaf.deserved_share(state.forest.whole))
+    whole = state.forest.whole
+    kind = dominant_kind(dict(spot.kinds), whole)
+    held, deserved = leaf.shares_told(whole, kind or ("", ""))
     return f"; {leaf.name} has {held} by weight and deserves {deserved}"
 
 
@@ -166,7 +169,9 @@ def _may_take(leaf: Branch, room: Room, claim: Claim) -> bool:
 
 
 def _eta(state: State, queue: str, position: int) -> int | None:
-    """By how fast its queue's pods have ended in the last minutes; nothing where too few have."""
+    """By how fast its queue's pods have ended in the last minutes; nothing where too few have, or none is left."""
+    if not state.forest.leaves[queue].usage:
+        return None
     drain = state.drains.get(f"{Drain.kind}/{queue}")
     ends, in_ms = drain.pace(state.cell.time_ms) if drain is not None else (0, 0)
     return state.cell.time_ms + position * in_ms // ends if ends >= DRAIN_MIN else None

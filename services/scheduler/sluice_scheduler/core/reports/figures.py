@@ -9,7 +9,7 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Dim, Kind
+from sluice_scheduler.core.fairness.claims import Dim, kind_name
 from sluice_scheduler.core.fairness.shares import as_decimal, dominant_kind, dominant_share
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.reports.counts import Counts
@@ -62,11 +62,6 @@ def deserved_by(state: State, branch: Branch) -> Resources:
     """What a queue deserves, by kind."""
     given = state.forest.deserving.given_to(branch)
     return _sorted({kind_name(kind): round(amount) for kind, amount in given.items()})
-
-
-def kind_name(kind: Kind) -> str:
-    supply, resource = kind
-    return f"{supply}/{resource}" if supply else resource
 
 
 def _lost_work(state: State, node: QueueNode) -> tuple[int, int]:

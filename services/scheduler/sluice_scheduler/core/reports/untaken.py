@@ -10,6 +10,7 @@ from sluice_scheduler.core.fairness.claims import Claim, Kind, KindCost, Spot
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, slack
 from sluice_scheduler.core.passes.claimants import is_barred
 from sluice_scheduler.core.passes.paper import Paper
+from sluice_scheduler.core.passes.turns import asks_for_more, late_from_ms
 from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
@@ -40,6 +41,21 @@ def why_nothing_is_taken(state: State, leaf: Branch, claim: Claim, spot: Spot) -
     return (
         f"{_NOTHING}more than is deserved is held by {names}, but no move that the rules allow makes the sharing "
         "fairer"
+    )
+
+
+def why_no_room_is_kept(state: State, leaf: Branch, claim: Claim, spot: Spot) -> str:
+    """What follows that, for who has no turn yet because it is large."""
+    seconds = -(-(late_from_ms(state, leaf, claim) - state.now_ms) // 1000)
+    if (
+        seconds <= 0
+        or not (leaf.queue is None or leaf.queue.facts.reserves)
+        or not asks_for_more(state, leaf, spot)
+    ):
+        return ""
+    return (
+        f"; it is more by itself than {leaf.name} deserves: what becomes free is kept for it once it has waited for a "
+        f"tenure beside its patience, in {seconds} s"
     )
 
 
