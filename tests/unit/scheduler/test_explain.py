@@ -228,14 +228,17 @@ def test_too_few_ends_or_ends_of_long_ago_are_no_ground_for_an_estimate() -> Non
 
     def where(stays: str) -> int | None:
         """Of who holds something in this queue."""
-        events = [
+        events: list[dict[str, Any]] = [
             {"at": n, "submit": {"name": f"w{n}", "queue": "a", "podSets": ONE_CPU, "runtime": 4}}
             for n in range(6)
         ]
         four = [{"name": "main", "count": 4, "minCount": 0, "requests": {"cpu": "1"}}]
         events.append({"at": 12, "submit": {"name": "all", "queue": stays, "podSets": four}})
         events.append({"at": 12, "submit": {"name": "waits", "queue": "a", "podSets": ONE_CPU}})
-        queues = [{"name": "a"}, {"name": "b", "tenureSeconds": 3600, "reclaim": {"enabled": False}}]
+        queues: list[dict[str, Any]] = [
+            {"name": "a"},
+            {"name": "b", "tenureSeconds": 3600, "reclaim": {"enabled": False}},
+        ]
         return answer(simulated(queues, events, until="30s"), "waits").eta_ms
 
     assert where("a") is not None
