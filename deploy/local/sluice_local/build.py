@@ -116,8 +116,12 @@ class GoBinary:
 
     @property
     def path(self) -> Path:
-        key = recipe_hash(self._folder / "go.mod", self._folder / "go.sum")
-        return paths.cache() / f"{self.module}-{key}" / self.name
+        return paths.cache() / f"{self.module}-{self.key}" / self.name
+
+    @property
+    def key(self) -> str:
+        """Of all that it is built from."""
+        return recipe_hash(*sorted(self._folder.iterdir()))
 
     @property
     def _folder(self) -> Path:

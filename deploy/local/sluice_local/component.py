@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice_local.build import Artefact
+from sluice_local.build import Artefact, Say
 from sluice_local.errors import StackError
 from sluice_local.process import Daemon
 from sluice_local.state import State
@@ -62,6 +62,11 @@ class Component(ABC):
             self._launch()
         self._wait_until_ready()
         return time.monotonic() - started if started else None
+
+    def start_aloud(self, say: Say) -> None:
+        seconds = self.start()
+        if seconds is not None:
+            say(f"{self.name} is ready after {seconds:.1f} s at {self.address}")
 
     def _launch(self) -> None:
         argv = [str(word) for word in self.argv()]

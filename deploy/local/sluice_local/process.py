@@ -6,7 +6,7 @@ import select
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from sluice_local.paths import write_private
@@ -49,6 +49,11 @@ class Daemon:
             _children[pid].poll()
         return pid if _born(pid) == record["born"] else None
 
+    def argv(self) -> list[str]:
+        """What it was started with, as long as it runs."""
+        pid = self.pid()
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0") if pid else []
+
     def stop(self, *, grace_s: float) -> None:
         """Ask it to end; after the grace period, end it."""
         if not self._signal(signal.SIGTERM, wait_s=grace_s):
@@ -63,18 +68,7 @@ class Daemon:
         pid = self.pid()
         if pid is None:
             return True
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return True
-        try:
-            # The handle pins the process; only now does the check that it is ours hold until the signal.
-            if self.pid() is None:
-                return True
-            signal.pidfd_send_signal(handle, number)
-            ended = bool(select.select([handle], [], [], wait_s)[0])
-        finally:
-            os.close(handle)
+        ended = send(number, pid, is_it=lambda: self.pid() is not None, wait_s=wait_s)
         if ended and (child := _children.pop(pid, None)):
             child.wait()
         return ended
@@ -91,6 +85,22 @@ class Daemon:
             return ""
         with self.log.open(errors="replace") as file:
             return "".join(deque(file, maxlen=lines))
+
+
+def send(number: signal.Signals, pid: int, *, is_it: Callable[[], bool], wait_s: float) -> bool:
+    """Send a signal to a process if it is the one that is meant, and wait for its end. True if that came."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        # The handle pins the process; only now does the check hold until the signal.
+        if not is_it():
+            return True
+        signal.pidfd_send_signal(handle, number)
+        return bool(select.select([handle], [], [], wait_s)[0])
+    finally:
+        os.close(handle)
 
 
 def _born(pid: int) -> int | None:

@@ -1,0 +1,70 @@
+"""Images as archives, such as `docker save` writes and containerd imports: one layer of files of this machine."""
+
+import hashlib
+import io
+import json
+import platform
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+Fill = Callable[[tarfile.TarFile], None]
+
+
+def reference(name: str) -> str:
+    """What a pod calls the image. Its host is no registry, and its tag one that kubelet doesn't try to pull."""
+    return f"localhost/{name}:local"
+
+
+#: What containerd starts first in each pod.
+PAUSE = reference("pause")
+
+
+def write(target: Path, name: str, fill: Fill, config: Mapping[str, Any]) -> None:
+    """An image whose one layer `fill` makes."""
+    layer = target.with_name("layer.tar")
+    with tarfile.open(layer, "w") as tar:
+        fill(tar)
+    with layer.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    machine = platform.machine()
+    image = {
+        "architecture": _ARCHITECTURES.get(machine, machine),
+        "os": "linux",
+        "config": dict(config),
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [reference(name)], "Layers": ["layer.tar"]}]
+    with tarfile.open(target, "w") as tar:
+        add_text(tar, "manifest.json", json.dumps(manifest))
+        add_text(tar, "config.json", json.dumps(image))
+        tar.add(layer, "layer.tar", filter=owned_by_root)
+    layer.unlink()
+
+
+def add_text(tar: tarfile.TarFile, place: str, text: str) -> None:
+    member = tarfile.TarInfo(place)
+    member.size = len(text.encode())
+    tar.addfile(member, io.BytesIO(text.encode()))
+
+
+def add_folder(tar: tarfile.TarFile, place: str, mode: int) -> None:
+    member = tarfile.TarInfo(place)
+    member.type, member.mode = tarfile.DIRTYPE, mode
+    tar.addfile(member)
+
+
+def add_link(tar: tarfile.TarFile, place: str, to: Path) -> None:
+    member = tarfile.TarInfo(place)
+    member.type, member.linkname = tarfile.SYMTYPE, str(to)
+    tar.addfile(member)
+
+
+def owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Whoever the container runs as may read it."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    member.mode |= 0o555 if member.isdir() or member.mode & 0o100 else 0o444
+    return member
