@@ -41,6 +41,14 @@ up: setup ## Start the embedded stack and all services
 down: setup ## Stop them; their data stays
 	@$(BIN)/sluice-local down
 
+.PHONY: node
+node: setup ## Add a real node, whose pods really run, to the stack that is up (Linux, root)
+	@$(BIN)/sluice-local node up
+
+.PHONY: node-down
+node-down: setup ## End it and its pods, and leave nothing of it on this machine
+	@$(BIN)/sluice-local node down
+
 .PHONY: status
 status: setup ## Show what runs, where, and whether it is ready
 	@$(BIN)/sluice-local status

@@ -1,15 +1,15 @@
 """Certificates by which the API server and a kubelet know each other. They are made when a node first comes."""
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_local.errors import StackError
+from sluice_local import paths
+from sluice_local.programs import run
 
 _LAST_DAYS = "3650"
-# Those of the machine would add extensions of their own.
-_NO_MACHINES_SETTINGS = "[req]\ndistinguished_name = none\n[none]\n"
+# In place of the machine's, which may add extensions of their own.
+_SETTINGS = paths.RECIPES / "node" / "openssl.cnf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,5 @@ def _certificate(path: Path, subject: str, *extensions: str, signer: Sequence[st
     ]
     content = ["-subj", f"/CN={subject}", "-days", _LAST_DAYS, "-out", str(draft)]
     added = [word for extension in extensions for word in ("-addext", extension)]
-    argv = ["openssl", "req", "-x509", "-config", "/dev/stdin", *key, *content, *added, *signer]
-    run = subprocess.run(argv, input=_NO_MACHINES_SETTINGS, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise StackError(f"openssl can't make {path}:\n{run.stderr.strip()}")
+    run("openssl", "req", "-x509", "-config", _SETTINGS, *key, *content, *added, *signer)
     draft.rename(path)

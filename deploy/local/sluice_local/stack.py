@@ -109,7 +109,7 @@ class Stack:
         self._clients: list[Component] = [
             client(self._state, self._api_server) for client in (ControllerManager, Scheduler, Kwok)
         ]
-        self._node = RealNode(self._state, self._api_server, self._cluster.kubeconfig, say)
+        self._node = RealNode(self._state, self._api_server, say)
         servers: list[Component] = [self._kafka, self._redis, self._etcd, self._api_server, *self._clients]
         servers += self._node.components
         self._servers: dict[str, Component] = {server.name: server for server in servers}

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sluice_local import paths
 from sluice_local.build import Say
 from sluice_local.errors import StackError
 from sluice_local.node import cgroups
+from sluice_local.programs import run
 
 #: Where CNI's plugins may be: Debian's place, and that of everybody else.
 _CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
@@ -29,7 +31,7 @@ _PROGRAMS = {
 }
 # Both are tried for real, in namespaces that end with the trial.
 _OVERLAY = """
-mount -n -t tmpfs tmpfs /tmp && cd /tmp && mkdir lower upper work merged &&
+mount -n --make-rprivate / && mount -n -t tmpfs tmpfs /tmp && cd /tmp && mkdir lower upper work merged &&
 mount -n -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay merged
 """
 _BRIDGE = "ip link add sluice type bridge && ip link add one type veth peer name other"
@@ -39,10 +41,23 @@ iptables -A INPUT -m conntrack --ctstate DNAT -j ACCEPT
 """
 
 
+def ensure(say: Say, *, agreed: bool) -> None:
+    """All that a node needs of this machine, installed if need be: whoever sits at a terminal is asked first."""
+    _refuse_if_unmet()
+    if packages := missing_packages():
+        say(f"a real node needs what apt-get will install: {' '.join(packages)}")
+        if not agreed and not _agreed():
+            raise StackError("There can be no real node here without it.")
+        with paths.locked(paths.cache() / "apt.lock"):
+            if packages := missing_packages():
+                _install(packages, say)
+        _refuse_if_unmet()
+
+
 def unmet() -> str | None:
     """The first condition that this machine fails, and the remedy; None if a node can be here.
 
-    What takes a program to find out is left to `ensure`.
+    Of some it takes installed programs to find out: those are judged once there are all.
     """
     return next(_unmet(), None)
 
@@ -55,20 +70,22 @@ def _unmet() -> Iterator[str]:
         yield "only root can start containers: run the stack and its node as root"
         return
     if lacking := cgroups.lacking():
-        yield f"the kernel offers no cgroups for {', '.join(lacking)}: mount them, v1 or v2, at {cgroups.ROOT}"
-    if missing_packages() and not shutil.which("apt-get"):
-        yield f"there is no apt-get to install {', '.join(missing_packages())}: install what has {_missing()}"
-    if complaint := _complaint(["--mount", "--propagation", "private"], _OVERLAY):
-        yield f"an overlay can't be mounted in a namespace ({complaint}): a container without privileges may not"
+        yield f"there are no cgroups for {', '.join(lacking)}: mount them at {cgroups.ROOT}, v1 or v2"
+    if complaint := _complaint("--mount", _OVERLAY):
+        yield f"no overlay can be mounted ({complaint}): in a container that takes a privileged one"
+    if packages := missing_packages():
+        if not shutil.which("apt-get"):
+            yield f"{_missing()} is missing, and there is no apt-get: install what Debian has in {' '.join(packages)}"
+        return
+    if complaint := _complaint("--net", _BRIDGE):
+        yield f"no bridge can be made in a network namespace ({complaint}): load the modules bridge and veth"
+    if complaint := _complaint("--net", _IPTABLES):
+        yield f"iptables can't redirect ({complaint}): load the modules nf_nat and nf_conntrack"
 
 
-def _unmet_with_packages() -> str | None:
-    """The same of what takes an installed program to find out."""
-    if complaint := _complaint(["--net"], _BRIDGE):
-        return f"no bridge in a network namespace ({complaint}): load the modules bridge and veth"
-    if complaint := _complaint(["--net"], _IPTABLES):
-        return f"iptables can't redirect ({complaint}): load the modules nf_nat and nf_conntrack"
-    return None
+def _refuse_if_unmet() -> None:
+    if problem := unmet():
+        raise StackError(f"There can be no real node here: {problem}.")
 
 
 def missing_packages() -> list[str]:
@@ -82,41 +99,20 @@ def cni_plugins() -> Path | None:
     return next(complete, None)
 
 
-def ensure(say: Say, *, agreed: bool) -> None:
-    """All that a node needs of this machine, installed if need be: whoever sits at a terminal is asked first."""
-    if problem := unmet():
-        raise StackError(f"There can be no real node here: {problem}.")
-    if packages := missing_packages():
-        say(f"a real node needs these packages, which apt-get will install: {' '.join(packages)}")
-        if (
-            not agreed
-            and sys.stdin.isatty()
-            and input("Install them? [y/N] ").strip().lower() not in ("y", "yes")
-        ):
-            raise StackError("There can be no real node here without them.")
-        _install(packages, say)
-    if problem := _unmet_with_packages():
-        raise StackError(f"There can be no real node here: {problem}.")
+def _agreed() -> bool:
+    """What somebody at a terminal says; nobody else is asked."""
+    return not sys.stdin.isatty() or input("Install it? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _install(packages: Sequence[str], say: Say) -> None:
-    """Have apt-get install them. Debian starts a containerd of its own where there is systemd; it is left alone."""
+    """Have apt-get install them. Where there is systemd, Debian starts a containerd of its own: it is left alone."""
     say(f"apt-get installs {' '.join(packages)} …")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
-        run = subprocess.run(
-            ["apt-get", *step],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run.returncode:
-            raise StackError(f"apt-get {step[0]} failed:\n{(run.stdout + run.stderr)[-2000:].strip()}")
+    apt_get = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
+    run(*apt_get, "update")
+    run(*apt_get, "install", "--no-install-recommends", *packages)
     if missing := _missing():
         raise StackError(
-            f"{missing} can't be found, though apt-get has installed it: is /usr/sbin in the PATH?"
+            f"apt-get has installed all, and {missing} can't be found: is /usr/sbin in the PATH?"
         )
 
 
@@ -125,12 +121,10 @@ def _missing() -> str:
     return ", ".join(programs + ([] if cni_plugins() else ["CNI's plugins"]))
 
 
-def _complaint(namespaces: Sequence[str], script: str) -> str:
-    """What is said against a script in namespaces of its own; nothing if it succeeds."""
-    try:
-        run = subprocess.run(
-            ["unshare", *namespaces, "sh", "-c", script], capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        return "there is no unshare"
-    return (run.stderr.strip() or f"exit code {run.returncode}").splitlines()[-1] if run.returncode else ""
+def _complaint(namespace: str, script: str) -> str:
+    """What is said against a script in a namespace of its own; nothing if it succeeds."""
+    argv = ["unshare", namespace, "sh", "-c", script]
+    tried = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return (
+        (tried.stderr.strip() or f"exit code {tried.returncode}").splitlines()[-1] if tried.returncode else ""
+    )

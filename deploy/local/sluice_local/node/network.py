@@ -16,6 +16,7 @@ from pathlib import Path
 from sluice_local import paths
 from sluice_local.errors import StackError
 from sluice_local.kubernetes import SERVICE_ADDRESS
+from sluice_local.programs import run
 
 #: One of its parts is a node's network: none that a route of this machine leads to.
 _RANGE = IPv4Network("10.88.0.0/16")
@@ -32,7 +33,7 @@ class Network:
 
     def gateway(self) -> IPv4Interface:
         """This machine's own address among the pods'. There is one once it is up."""
-        shown = json.loads(_run("ip", "-json", "-4", "address", "show", "dev", self.name))
+        shown = json.loads(run("ip", "-json", "-4", "address", "show", "dev", self.name))
         ((address,),) = [link["addr_info"] for link in shown]
         return IPv4Interface(f"{address['local']}/{address['prefixlen']}")
 
@@ -71,15 +72,15 @@ class Network:
                     f"The bridge {self.name} can't be removed: it has interfaces of living pods."
                 )
             time.sleep(0.05)
-        _run("ip", "link", "delete", self.name)
+        run("ip", "link", "delete", self.name)
 
     def _add_bridge(self) -> None:
         gateway = f"{next(_free_network().hosts())}/{_PREFIX}"
-        _run("ip", "link", "add", self.name, "type", "bridge")
+        run("ip", "link", "add", self.name, "type", "bridge")
         # Said aloud, or it changes with the pods that come and go, and others lose this machine for a while.
-        _run("ip", "link", "set", self.name, "address", (self._bridge / "address").read_text().strip())
-        _run("ip", "address", "add", gateway, "dev", self.name)
-        _run("ip", "link", "set", self.name, "up")
+        run("ip", "link", "set", self.name, "address", (self._bridge / "address").read_text().strip())
+        run("ip", "address", "add", gateway, "dev", self.name)
+        run("ip", "link", "set", self.name, "up")
         Path(f"/proc/sys/net/ipv4/conf/{self.name}/route_localnet").write_text("1")
 
     def _rules(self, api_port: int) -> list[tuple[str, str, list[str]]]:
@@ -110,7 +111,7 @@ class Network:
 
 
 def _free_network() -> IPv4Network:
-    routes = json.loads(_run("ip", "-json", "-4", "route", "show", "table", "all"))
+    routes = json.loads(run("ip", "-json", "-4", "route", "show", "table", "all"))
     taken = [IPv4Network(route["dst"]) for route in routes if route["dst"] != "default"]
     candidates = list(_RANGE.subnets(new_prefix=_PREFIX))
     for candidate in random.sample(candidates, len(candidates)):
@@ -125,11 +126,4 @@ def _is_there(table: str, chain: str, rule: list[str]) -> bool:
 
 
 def _iptables(table: str, *arguments: str) -> str:
-    return _run("iptables", "-w", "-t", table, *arguments)
-
-
-def _run(*argv: str) -> str:
-    run = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise StackError(f"{' '.join(argv)} failed:\n{run.stderr.strip()}")
-    return run.stdout
+    return run("iptables", "-w", "-t", table, *arguments)

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from sluice_local import build, images
 from sluice_local.build import Say
@@ -37,7 +36,7 @@ _POOL = {
 class RealNode:
     """Whoever calls holds the stack's lock."""
 
-    def __init__(self, state: State, api_server: ApiServer, kubeconfig: Path, say: Say) -> None:
+    def __init__(self, state: State, api_server: ApiServer, say: Say) -> None:
         # Of the bridge and the cgroups: another for each stack of this machine, and no longer than the kernel allows.
         self.name = f"sluice-{hashlib.sha256(str(state.directory).encode()).hexdigest()[:8]}"
         self._network = Network(self.name)
@@ -45,7 +44,7 @@ class RealNode:
         self._containerd = Containerd(state, self._mounts, self._network)
         self._kubelet = Kubelet(state, self._mounts, self._network, api_server)
         self._api_server = api_server
-        self._kubeconfig = kubeconfig
+        self._kubeconfig = state.directory / "kubeconfig"
         self._images = state.directory / "images"
         self._say = say
 
@@ -81,7 +80,11 @@ class RealNode:
         """End it, with its pods, and take away all that it has brought to machine and cluster."""
         if not self._mounts.directory.exists():
             return  # there was never one, and what would tell more may not be installed
-        is_known = self._api_server.is_ready() and self._is_known()
+        if not (has_api := self._api_server.is_ready()):
+            self._say(
+                f"no API server runs: it keeps the Node and ResourcePool {NAME} until it does, and this is repeated"
+            )
+        is_known = has_api and self._is_known()
         if is_known and self._kubelet.is_ready():
             self._drain()
         for component in (self._kubelet, self._containerd):

@@ -3,17 +3,16 @@
 import os
 import shutil
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
 from sluice_local import paths
 from sluice_local.component import Component
-from sluice_local.errors import StackError
 from sluice_local.images.archive import PAUSE
 from sluice_local.node import conditions
 from sluice_local.node.network import Network
+from sluice_local.programs import run
 from sluice_local.state import State
 
 _RECIPES = paths.RECIPES / "node"
@@ -108,8 +107,6 @@ class Containerd(Component):
             return
         argv = self._mounts.within("ctr", "--namespace=k8s.io", "images", "import", "-")
         with image.open("rb") as archive:
-            run = subprocess.run(argv, stdin=archive, capture_output=True, text=True, check=False)
-        if run.returncode:
-            raise StackError(f"containerd doesn't take {image}:\n{run.stderr.strip()}")
+            run(*argv, stdin=archive)
         known.parent.mkdir(exist_ok=True)
         known.write_text(identity)
