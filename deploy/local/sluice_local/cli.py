@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from sluice.programs import become, ends_quietly
 
@@ -18,6 +19,7 @@ from sluice_local.services import SERVICES
 from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack, Status
 
 _Command = Callable[[Stack, argparse.Namespace], int | None]
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 @ends_quietly()
@@ -146,6 +148,14 @@ def _parser() -> argparse.ArgumentParser:
     add("env", _env, 'shell exports that make clients talk to the stack: eval "$(sluice-local env)"')
     add("doctor", _doctor, "what this machine lacks, and how to get it")
 
+    image = add("image", _image, "make images for the real node")
+    image.add_argument("image", nargs="+", help=f"{', '.join(IMAGES)}, or a folder with a Dockerfile")
+    _add_node(commands, stack)
+    _add_services(commands, stack)
+    return parser
+
+
+def _add_node(commands: _Commands, stack: argparse.ArgumentParser) -> None:
     node = commands.add_parser("node", help="a real node beside the simulated ones: Linux and root")
     actions = node.add_subparsers(metavar="ACTION", required=True)
     for name, command, summary in (
@@ -157,16 +167,15 @@ def _parser() -> argparse.ArgumentParser:
         action.set_defaults(command=command)
         if name == "up":
             action.add_argument("--yes", action="store_true", help="install packages without asking")
-    image = add("image", _image, "make images for the real node")
-    image.add_argument("image", nargs="+", help=f"{', '.join(IMAGES)}, or a folder with a Dockerfile")
 
+
+def _add_services(commands: _Commands, stack: argparse.ArgumentParser) -> None:
     services = commands.add_parser("services", help="start and end Sluice's own services")
     actions = services.add_subparsers(metavar="ACTION", required=True)
     for name, command in (("up", _services_up), ("down", _services_down), ("restart", _services_restart)):
         action = actions.add_parser(name, parents=[stack])
         action.add_argument("service", nargs="*", metavar="SERVICE", help=", ".join(SERVICES))
         action.set_defaults(command=command)
-    return parser
 
 
 def _names(text: str) -> list[str]:

@@ -185,6 +185,11 @@ class Stack:
         with self._state.exclusive():
             self._node.down()
 
+    @property
+    def node_name(self) -> str:
+        """What the real node's bridge, rules and cgroups are called on this machine."""
+        return self._node.name
+
     def node_status(self) -> list[Status]:
         return [self._status(component) for component in self._node.components]
 

@@ -1,0 +1,39 @@
+"""Pods that Sluice admits really run, where there can be a real node; simulated ones go on beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import real_node
+from cluster import Tenants, is_gated, node, observed, pod, pool, queue
+from cluster_api import eventually, made
+from sluice_local import Stack
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def with_real_node(machine: None, running: Stack, tenants: Tenants) -> Iterator[None]:
+    running.image("python")
+    running.node_up()
+    yield
+    running.node_down()
+
+
+@pytest.mark.usefixtures("with_real_node")
+def test_a_pod_waits_behind_the_gate_and_then_really_runs(running: Stack, tenants: Tenants) -> None:
+    tenants.provide(pool("simulated", kind="simulated"), node("n", labels={"kind": "simulated"}), queue("a"))
+    tenants.settle("a")
+    simulated = pod("simulated", run_for="1s")
+    simulated["spec"]["nodeSelector"] = {"kind": "simulated"}
+    with observed(running.endpoints, "a") as observer:
+        created = made(tenants.submit("a", real_node.python_pod("really", "print(6 * 7)")))
+        made(tenants.submit("a", simulated))
+        assert is_gated(created)
+        eventually(lambda: set(tenants.phases("a").values()) == {"Succeeded"}, seconds=60)
+        assert observer.born_open == set()
+    nodes = {each["metadata"]["name"]: each["spec"]["nodeName"] for each in tenants.pods("a")}
+    assert nodes == {"really": "real", "simulated": "n"}
+    assert tenants.api.get("/api/v1/namespaces/a/pods/really/log").message == "42\n"
+    eventually(lambda: not tenants.queue_status("a").get("usage"), seconds=30)
