@@ -147,7 +147,6 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("-f", "--follow", action="store_true")
     add("env", _env, 'shell exports that make clients talk to the stack: eval "$(sluice-local env)"')
     add("doctor", _doctor, "what this machine lacks, and how to get it")
-
     image = add("image", _image, "make images for the real node")
     image.add_argument("image", nargs="+", help=f"{', '.join(IMAGES)}, or a folder with a Dockerfile")
     _add_node(commands, stack)

@@ -15,6 +15,8 @@ from sluice_local.state import State
 class Component(ABC):
     ready_within_s = 120.0
     grace_s = 20.0
+    #: Of one that has no port: what stands in the place of its address.
+    reached_by = ""
 
     def __init__(self, name: str, state: State) -> None:
         self.name = name
@@ -24,7 +26,7 @@ class Component(ABC):
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return self.reached_by or f"127.0.0.1:{self.port}"
 
     @property
     def port(self) -> int:
@@ -32,7 +34,7 @@ class Component(ABC):
 
     @property
     def port_names(self) -> Sequence[str]:
-        return [self.name]
+        return [] if self.reached_by else [self.name]
 
     def artefacts(self) -> Sequence[Artefact]:
         """What must have been built before it can start."""

@@ -33,17 +33,11 @@ KWOK = GoBinary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", takes="1–2 minute
 
 
 class Etcd(Component):
+    reached_by = "unix socket"
+
     def __init__(self, state: State) -> None:
         super().__init__("etcd", state)
         self.socket = self.directory / "etcd.sock"
-
-    @property
-    def address(self) -> str:
-        return "unix socket"
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def artefacts(self) -> Sequence[Artefact]:
         return [ETCD]
@@ -218,6 +212,7 @@ class Kwok(_Client):
 
     user = "kwok"
     binary = KWOK
+    reached_by = "-"  # its server would hand out logs and shells without asking who is there
 
     def prepare(self) -> None:
         super().prepare()
@@ -226,14 +221,6 @@ class Kwok(_Client):
         # KWOK takes a lease on each node under a name that it makes up at its start, so a new one would leave
         # the nodes alone until the last one's leases have run out. The last one has ended: this is a start.
         kubectl(f"--kubeconfig={administrator}", "delete", f"--raw={_NODE_LEASES}")
-
-    @property
-    def address(self) -> str:
-        return "-"  # its server would hand out logs and shells without asking who is there
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def argv(self) -> Sequence[str | Path]:
         return [

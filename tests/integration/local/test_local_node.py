@@ -1,12 +1,16 @@
 """A real node beside simulated ones: pods really run on it, it survives its parts, and leaves nothing behind."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import real_node
 from local_clients import kubectl
 from sluice_local import Stack, StackError
+from sluice_local.images import docker
+from sluice_local.kubectl import KUBECTL
 from sluice_local.node.kubelet import Kubelet
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -128,3 +132,31 @@ def test_an_image_that_nobody_knows_is_an_error(stack: Stack) -> None:
 def test_there_is_no_node_without_a_stack() -> None:
     with pytest.raises(StackError, match="sluice-local up --name never-up"):
         Stack("never-up").node_up()
+
+
+def test_a_folder_with_a_dockerfile_is_an_image(node: Stack, tmp_path: Path) -> None:
+    if not docker.engine_answers():
+        pytest.skip("no Docker engine answers")
+    folder = tmp_path / "Of-The-Folder"
+    folder.mkdir()
+    shutil.copy(KUBECTL.path, folder / "kubectl")
+    (folder / "Dockerfile").write_text(
+        'FROM scratch\nCOPY kubectl /\nCMD ["/kubectl", "version", "--client"]\n'
+    )
+
+    image = node.image(str(folder))
+
+    pod = real_node.python_pod("of-the-folder", "")
+    pod["spec"]["containers"] = [{"name": "main", "image": image}]
+    create(node, pod)
+    wait(node, "of-the-folder", "Succeeded")
+    assert "Client Version" in kubectl(node, "logs", "of-the-folder", "--namespace=default")
+
+
+def test_a_folder_is_told_that_no_docker_engine_answers(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    monkeypatch.setattr(docker, "engine_answers", lambda: False)
+    with pytest.raises(StackError, match="no Docker engine answers"):
+        stack.image(str(tmp_path))

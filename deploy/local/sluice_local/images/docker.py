@@ -18,7 +18,7 @@ def name_of(folder: Path) -> str:
 
 
 def build(folder: Path, target: Path, say: Say) -> None:
-    if not _engine_answers():
+    if not engine_answers():
         raise StackError(
             f"{folder} has a Dockerfile, and no Docker engine answers. Start one, such as by "
             "deploy/compose/docker-engine.sh up"
@@ -31,7 +31,7 @@ def build(folder: Path, target: Path, say: Say) -> None:
     draft.rename(target)
 
 
-def _engine_answers() -> bool:
+def engine_answers() -> bool:
     try:
         return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:

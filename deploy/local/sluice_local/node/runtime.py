@@ -22,19 +22,13 @@ class Mounts(Component):
     """Holds the mount namespace that containerd, kubelet and containers share, with folders of the stack in the
     places of some of the machine's."""
 
+    reached_by = "-"
+
     def __init__(self, state: State) -> None:
         super().__init__("node", state)
         self.run = self.directory / "run"
         self.var_lib = self.directory / "var-lib"
         self.var_log = self.directory / "var-log"
-
-    @property
-    def address(self) -> str:
-        return "-"
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def prepare(self) -> None:
         """As after a machine's start: images stay, and what ran is forgotten."""
@@ -67,19 +61,12 @@ class Mounts(Component):
 
 class Containerd(Component):
     grace_s = 5.0
+    reached_by = "unix socket"
 
     def __init__(self, state: State, mounts: Mounts, network: Network) -> None:
         super().__init__("containerd", state)
         self._mounts = mounts
         self._network = network
-
-    @property
-    def address(self) -> str:
-        return "unix socket"
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def prepare(self) -> None:
         folder = self._mounts.var_lib / "containerd"
