@@ -146,7 +146,7 @@ compose-trial: images
 	@$(BIN)/python -m tests.compose $(COMPOSE)
 
 # What images are built with, and the Spark whose driver tests run.
-OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock tests/operators/spark.lock
+OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock deploy/local/images/spark.lock
 lock: $(OTHER_LOCKS)
 
 $(OTHER_LOCKS): %.lock: %.in

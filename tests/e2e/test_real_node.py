@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import real_node
 from cluster import Tenants, is_gated, node, observed, pod, pool, queue
 from cluster_api import eventually, made
+from operators import spark
 from sluice_local import Stack
+from sluice_local.kubernetes import SERVICE_ADDRESS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -37,3 +40,30 @@ def test_a_pod_waits_behind_the_gate_and_then_really_runs(running: Stack, tenant
     assert nodes == {"really": "real", "simulated": "n"}
     assert tenants.api.get("/api/v1/namespaces/a/pods/really/log").message == "42\n"
     eventually(lambda: not tenants.queue_status("a").get("usage"), seconds=30)
+
+
+@pytest.mark.usefixtures("with_real_node")
+def test_a_spark_application_really_computes(running: Stack, tenants: Tenants, tmp_path: Path) -> None:
+    """Its driver and its executor are admitted as one, find each other and the API server, and count."""
+    image = running.image("spark")
+    tenants.provide(queue("a"))
+    tenants.settle("a")
+    spark.identity(tenants.api, "a")
+    log = spark.submit(
+        running.endpoints,
+        tmp_path,
+        "local:///opt/spark/examples/src/main/python/pi.py",
+        **{
+            "spark.kubernetes.namespace": "a",
+            "spark.kubernetes.container.image": image,
+            "spark.kubernetes.node.selector.sluice.dev/node": "real",
+            "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
+            # There is no DNS.
+            "spark.kubernetes.driver.master": f"https://{SERVICE_ADDRESS}",
+            "spark.kubernetes.executor.useDriverPodIP": "true",
+            "spark.executor.instances": "1",
+        },
+    )
+    (driver,) = [pod for pod in tenants.pods("a") if pod["metadata"]["labels"]["spark-role"] == "driver"]
+    said = tenants.api.get(f"/api/v1/namespaces/a/pods/{driver['metadata']['name']}/log").message
+    assert "Pi is roughly 3.1" in said, f"{said}\n{log}"

@@ -116,12 +116,12 @@ class GoBinary:
 
     @property
     def path(self) -> Path:
-        return paths.cache() / f"{self.module}-{self.key}" / self.name
+        return paths.cache() / f"{self.module}-{recipe_hash(*self.sources)}" / self.name
 
     @property
-    def key(self) -> str:
-        """Of all that it is built from."""
-        return recipe_hash(*sorted(self._folder.iterdir()))
+    def sources(self) -> list[Path]:
+        """All that it is built from."""
+        return sorted(self._folder.iterdir())
 
     @property
     def _folder(self) -> Path:

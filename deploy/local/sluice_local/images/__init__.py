@@ -1,7 +1,8 @@
 """Images for the real node, made on this machine: no registry has a part in it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from sluice_local import build
 from sluice_local.build import Artefact, Say
@@ -9,15 +10,26 @@ from sluice_local.errors import StackError
 from sluice_local.images import docker
 from sluice_local.images.pause import PauseImage
 from sluice_local.images.python import PythonImage
+from sluice_local.images.spark import SparkImage
 
-IMAGES: Mapping[str, Artefact] = {image.name: image for image in (PauseImage(), PythonImage())}
+
+class Image(Artefact, Protocol):
+    """An archive of ours."""
+
+    @property
+    def needs(self) -> Sequence[Artefact]:
+        """What must have been built before it."""
+
+
+_OURS: tuple[Image, ...] = (PauseImage(), PythonImage(), SparkImage())
+IMAGES: Mapping[str, Image] = {image.name: image for image in _OURS}
 
 
 def make(wanted: str, folder: Path, say: Say) -> Path:
     """The archive, in the folder, of an image of ours or of a folder that has a Dockerfile."""
     folder.mkdir(parents=True, exist_ok=True)
     if image := IMAGES.get(wanted):
-        build.ensure([image], say)
+        build.ensure([*image.needs, image], say)
         return _linked(folder / f"{wanted}.tar", image.path)
     source = Path(wanted)
     if not (source / "Dockerfile").exists():

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sluice_local import paths
+from sluice_local.build import recipe_hash
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 Fill = Callable[[tarfile.TarFile], None]
 
@@ -20,6 +23,12 @@ def reference(name: str) -> str:
 
 #: What containerd starts first in each pod.
 PAUSE = reference("pause")
+
+
+def path_of(name: str, *inputs: Path) -> Path:
+    """Where the archive is kept that this package makes of these files."""
+    modules = sorted(Path(__file__).parent.glob("*.py"))
+    return paths.cache() / f"image-{name}-{recipe_hash(*modules, *inputs)}.tar"
 
 
 def write(target: Path, name: str, fill: Fill, config: Mapping[str, Any]) -> None:
@@ -48,6 +57,13 @@ def add_text(tar: tarfile.TarFile, place: str, text: str) -> None:
     member = tarfile.TarInfo(place)
     member.size = len(text.encode())
     tar.addfile(member, io.BytesIO(text.encode()))
+
+
+def add_file(tar: tarfile.TarFile, place: str, file: Path) -> None:
+    """What is in it, or in the file that it links to."""
+    member = owned_by_root(tar.gettarinfo(file.resolve(), place))
+    with file.open("rb") as content:
+        tar.addfile(member, content)
 
 
 def add_folder(tar: tarfile.TarFile, place: str, mode: int) -> None:

@@ -1,11 +1,11 @@
 """The image of the process that holds a pod's namespaces."""
 
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_local import paths
-from sluice_local.build import GoBinary, Progress, recipe_hash
+from sluice_local.build import Artefact, GoBinary, Progress
 from sluice_local.images import archive
 
 _PROGRAM = GoBinary("pause", "pause", ".", takes="seconds")
@@ -17,14 +17,17 @@ class PauseImage:
     takes: str = "seconds"
 
     @property
+    def needs(self) -> Sequence[Artefact]:
+        return [_PROGRAM]
+
+    @property
     def path(self) -> Path:
-        return paths.cache() / f"image-pause-{_PROGRAM.key}-{recipe_hash(Path(archive.__file__))}.tar"
+        return archive.path_of(self.name, *_PROGRAM.sources)
 
     def build(self, target: Path, progress: Progress) -> None:
-        program = target.with_name("pause")
-        _PROGRAM.build(program, progress)
+        progress.step = "packing it"
+        archive.write(target, self.name, _fill, {"Entrypoint": ["/pause"], "User": "65534:65534"})
 
-        def fill(layer: tarfile.TarFile) -> None:
-            layer.add(program, "pause", filter=archive.owned_by_root)
 
-        archive.write(target, self.name, fill, {"Entrypoint": ["/pause"], "User": "65534:65534"})
+def _fill(layer: tarfile.TarFile) -> None:
+    archive.add_file(layer, "pause", _PROGRAM.path)

@@ -1,23 +1,23 @@
 """A small image with Python: the one that runs this, its standard library, and the libraries they are linked to."""
 
 import re
-import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from sluice_local import paths
-from sluice_local.build import Progress, recipe_hash
+from sluice_local.build import Artefact, Progress
 from sluice_local.images import archive
+from sluice_local.images.linked import add_linked
 
 # Of the standard library: what no service needs, and what has been installed into it.
 _LEFT_OUT = re.compile(
     r"(test|idlelib|tkinter|turtledemo|ensurepip|lib2to3|site-packages|dist-packages|config-.*)$"
 )
-_USERS = "root:x:0:0:root:/root:/bin/false\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
+ENVIRONMENT = ["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +26,30 @@ class PythonImage:
     takes: str = "seconds"
 
     @property
+    def needs(self) -> Sequence[Artefact]:
+        return []
+
+    @property
     def path(self) -> Path:
-        key = recipe_hash(Path(__file__), Path(archive.__file__), _interpreter())
-        return paths.cache() / f"image-python-{key}.tar"
+        return archive.path_of(self.name, _interpreter())
 
     def build(self, target: Path, progress: Progress) -> None:
         progress.step = f"packing Python {sys.version.split()[0]}"
-        config = {
-            "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"],
-            "Cmd": ["python"],
-        }
-        archive.write(target, self.name, add_python, config)
+        fill = partial(add_python, user="nobody", user_id=65534)
+        archive.write(target, self.name, fill, {"Env": ENVIRONMENT, "Cmd": ["python"]})
 
 
-def add_python(layer: tarfile.TarFile) -> None:
+def add_python(layer: tarfile.TarFile, user: str, user_id: int) -> None:
+    """Python, and somebody to run it whom libraries find a name and a home of."""
     interpreter, library = _interpreter(), Path(sysconfig.get_path("stdlib"))
-    modules = (library / "lib-dynload").glob("*.so")
-    # All keep their places, where they find each other.
+    # Both keep their places, where they find each other.
     layer.add(library, _place(library), filter=_needed)
-    for file in [interpreter, *sorted(_linked_to([interpreter, *modules]))]:
-        member = archive.owned_by_root(layer.gettarinfo(file.resolve(), _place(file)))
-        with file.open("rb") as content:
-            layer.addfile(member, content)
+    archive.add_file(layer, _place(interpreter), interpreter)
+    add_linked(layer, [interpreter, *(library / "lib-dynload").glob("*.so")])
     for name in ("python", "python3"):
         archive.add_link(layer, f"usr/local/bin/{name}", interpreter)
     archive.add_folder(layer, "tmp", 0o1777)
-    archive.add_text(layer, "etc/passwd", _USERS)
+    archive.add_text(layer, "etc/passwd", _user("root", 0) + _user(user, user_id))
 
 
 def _interpreter() -> Path:
@@ -63,10 +61,8 @@ def _needed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if is_left_out else archive.owned_by_root(member)
 
 
-def _linked_to(programs: Iterable[Path]) -> set[Path]:
-    """The shared libraries of programs and libraries, by the places where the loader looks for them."""
-    run = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
-    return {Path(found) for found in re.findall(r"^\s+(?:\S+ => )?(/\S+) \(", run.stdout, flags=re.MULTILINE)}
+def _user(name: str, number: int) -> str:
+    return f"{name}:x:{number}:{number}:{name}:/tmp:/bin/false\n"
 
 
 def _place(file: Path) -> str:

@@ -1,0 +1,104 @@
+"""Spark from its distribution for Python, with this machine's Java: for drivers and executors in pods."""
+
+import os
+import sys
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_local import paths, tools
+from sluice_local.build import Artefact, Command, Progress, recipe_hash
+from sluice_local.images import archive, python
+from sluice_local.images.linked import add_linked, add_programs
+
+_RECIPES = paths.RECIPES / "images"
+_LOCK = _RECIPES / "spark.lock"
+_ENTRYPOINT = _RECIPES / "spark-entrypoint"
+# Where the image has it: the package, beside the other one that it needs.
+_PACKAGES = "opt/spark-python"
+_HOME = f"/{_PACKAGES}/pyspark"
+_JAVA = "opt/java"
+_USER_ID = 185  # as in Spark's own image
+# What Spark's scripts and Spark itself run.
+_PROGRAMS = ("bash", "env", "rm")
+# Of a Java for developers.
+_LEFT_OUT = {"jmods", "include", "man", "demo", "legal", "docs"}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDistribution:
+    """A virtual environment with pyspark, built once into the user's cache."""
+
+    name: str = "pyspark"
+    takes: str = "1–2 minutes"
+
+    @property
+    def path(self) -> Path:
+        return paths.cache() / f"pyspark-{recipe_hash(_LOCK)}"
+
+    @property
+    def python(self) -> Path:
+        return self.path / "bin" / "python"
+
+    @property
+    def packages(self) -> Path:
+        (folder,) = self.path.glob("lib/python*/site-packages")
+        return folder
+
+    def build(self, target: Path, progress: Progress) -> None:
+        uv = Path(sys.executable).with_name("uv")
+        command = Command(_RECIPES, os.environ)
+        command.run([uv, "venv", "--quiet", "--python", sys.executable, target])
+        progress.step = "fetching 456 MB and unpacking them"
+        where: list[str | Path] = ["--python", target / "bin" / "python"]
+        # Its only distribution is one of sources: what builds it comes from the same lock.
+        command.run(
+            [uv, "pip", "sync", "--quiet", *where, "--require-hashes", "--build-constraints", _LOCK, _LOCK]
+        )
+
+
+SPARK = SparkDistribution()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkImage:
+    name: str = "spark"
+    takes: str = "half a minute"
+
+    @property
+    def needs(self) -> Sequence[Artefact]:
+        return [SPARK]
+
+    @property
+    def path(self) -> Path:
+        return archive.path_of(self.name, _LOCK, _ENTRYPOINT, tools.JAVA.find())
+
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "packing Spark, Python and Java"
+        config = {
+            "Env": [
+                *python.ENVIRONMENT,
+                f"SPARK_HOME={_HOME}",
+                f"JAVA_HOME=/{_JAVA}",
+                f"PYTHONPATH=/{_PACKAGES}",
+            ],
+            "Entrypoint": ["/opt/entrypoint"],
+            "WorkingDir": "/tmp",
+            "User": str(_USER_ID),
+        }
+        archive.write(target, self.name, _fill, config)
+
+
+def _fill(layer: tarfile.TarFile) -> None:
+    python.add_python(layer, "spark", _USER_ID)
+    for package in ("pyspark", "py4j"):
+        layer.add(SPARK.packages / package, f"{_PACKAGES}/{package}", filter=archive.owned_by_root)
+    add_programs(layer, _PROGRAMS)
+    archive.add_link(layer, "opt/spark", Path(_HOME))
+    archive.add_file(layer, "opt/entrypoint", _ENTRYPOINT)
+    home = tools.JAVA.find().resolve().parent.parent
+    files = [file for file in sorted(home.rglob("*")) if file.is_file() and not _LEFT_OUT & set(file.parts)]
+    for file in files:
+        archive.add_file(layer, f"{_JAVA}/{file.relative_to(home)}", file)
+    add_linked(layer, [home / "bin" / "java", *(file for file in files if file.suffix == ".so")])
