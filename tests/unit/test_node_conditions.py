@@ -17,6 +17,7 @@ def fine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(cgroups, "lacking", list)
+    monkeypatch.setattr(cgroups, "closed", list)
     monkeypatch.setattr(conditions, "_complaint", lambda *_: "")
     monkeypatch.setattr(conditions, "missing_packages", list)
 
@@ -44,6 +45,13 @@ def test_no_cgroups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "lacking", lambda: ["memory", "pids"])
     assert (
         conditions.unmet() == "there are no cgroups for memory, pids: mount them at /sys/fs/cgroup, v1 or v2"
+    )
+
+
+def test_cgroups_that_can_only_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "closed", lambda: [Path("/sys/fs/cgroup/pids")])
+    assert str(conditions.unmet()).startswith(
+        "no cgroup can be made in /sys/fs/cgroup/pids, which is read-only"
     )
 
 

@@ -47,7 +47,8 @@ class Daemon:
         pid = int(record["pid"])
         if pid in _children:
             _children[pid].poll()
-        return pid if _born(pid) == record["born"] else None
+        born = _born(pid)
+        return pid if born is not None and born == record["born"] else None
 
     def argv(self) -> list[str]:
         """What it was started with, as long as it runs."""
@@ -62,6 +63,10 @@ class Daemon:
     def kill(self) -> None:
         """End it at once, as a crash would."""
         self._signal(signal.SIGKILL, wait_s=30)
+
+    def forget(self) -> None:
+        """Of one that has ended and is not expected back, only the log stays."""
+        self._record.unlink(missing_ok=True)
 
     def _signal(self, number: signal.Signals, *, wait_s: float) -> bool:
         """Send a signal and wait for the end. True if nothing runs any more."""

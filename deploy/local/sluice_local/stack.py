@@ -18,6 +18,7 @@ from sluice_local.errors import StackError
 from sluice_local.kafka import USERNAME, Kafka
 from sluice_local.kubectl import KUBECTL
 from sluice_local.kubernetes import ADMIN, ApiServer, ControllerManager, Etcd, Kwok, Scheduler
+from sluice_local.node import conditions
 from sluice_local.node.real import RealNode
 from sluice_local.redis import Redis
 from sluice_local.services import SERVICES, Service
@@ -169,14 +170,16 @@ class Stack:
             for group in (instances, clients, servers, {"etcd"}):
                 _together(partial(self._stop, self._component(name)) for name in group)
 
-    def node_up(self) -> None:
-        """Have a real node beside the simulated ones, on a machine that meets its conditions."""
+    def node_up(self, *, agreed: bool = False) -> None:
+        """Have a real node beside the simulated ones. `agreed`: to packages that are missing, if somebody at a
+        terminal could be asked."""
         if "KUBECONFIG" in self._given:
             raise StackError(
                 "A real node belongs to a control plane of the stack's own, and KUBECONFIG names another."
             )
         if not self._api_server.is_ready():
             raise StackError(f"A real node needs a stack that runs: sluice-local up --name {self.name}")
+        conditions.ensure(self._say, agreed=agreed)
         with self._state.exclusive():
             self._node.up()
 

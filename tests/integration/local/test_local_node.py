@@ -72,6 +72,7 @@ def test_nothing_of_it_is_left_behind_not_even_of_pods_that_would_not_end(
     assert real_node.own_traces(stack) == []
     assert real_node.traces() - before == set()
     assert before - real_node.traces() == set()
+    assert not {"node", "containerd", "kubelet"} & {status.name for status in stack.status()}
     assert kubectl(stack, "get", "nodes,resourcepools,pods", "--all-namespaces", "--output=name") == ""
     stack.node_down()  # once more is no error
 

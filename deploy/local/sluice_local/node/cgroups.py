@@ -24,6 +24,11 @@ def lacking() -> list[str]:
     return [controller for controller in _CONTROLLERS if controller not in offered]
 
 
+def closed() -> list[Path]:
+    """Hierarchies that can be read only, as in many containers."""
+    return [hierarchy for hierarchy in _hierarchies() if not os.access(hierarchy, os.W_OK)]
+
+
 def create(name: str) -> None:
     if _UNIFIED.exists():
         (ROOT / "cgroup.subtree_control").write_text(

@@ -71,6 +71,8 @@ def _unmet() -> Iterator[str]:
         return
     if lacking := cgroups.lacking():
         yield f"there are no cgroups for {', '.join(lacking)}: mount them at {cgroups.ROOT}, v1 or v2"
+    if closed := cgroups.closed():
+        yield f"no cgroup can be made in {closed[0]}, which is read-only: in a container that takes a privileged one"
     if complaint := _complaint("--mount", _OVERLAY):
         yield f"no overlay can be mounted ({complaint}): in a container that takes a privileged one"
     if packages := missing_packages():

@@ -58,9 +58,9 @@ class RealNode:
         self._introduce()
         if not self._mounts.daemon.pid():
             self._clear_machine()  # what an earlier one left behind would not be seen by this one
+        self._mounts.start_aloud(self._say)
         self._network.up(self._api_server.port)
         cgroups.create(self.name)
-        self._mounts.start_aloud(self._say)
         self._containerd.start_aloud(self._say)
         for image in sorted(self._images.glob("*.tar")):
             self._containerd.take(image)
@@ -78,22 +78,23 @@ class RealNode:
 
     def down(self) -> None:
         """End it, with its pods, and take away all that it has brought to machine and cluster."""
-        if not self._mounts.directory.exists():
-            return  # there was never one, and what would tell more may not be installed
-        if not (has_api := self._api_server.is_ready()):
-            self._say(
-                f"no API server runs: it keeps the Node and ResourcePool {NAME} until it does, and this is repeated"
-            )
-        is_known = has_api and self._is_known()
-        if is_known and self._kubelet.is_ready():
+        if not self._mounts.were_made():
+            return
+        has_api = self._api_server.is_ready()
+        if has_api and self._kubelet.is_ready():
             self._drain()
-        for component in (self._kubelet, self._containerd):
-            component.daemon.stop(grace_s=component.grace_s)
+        for server in (self._kubelet, self._containerd):
+            server.daemon.stop(grace_s=server.grace_s)
         self._clear_machine()
-        if is_known:
-            everywhere = ("--all-namespaces", f"--field-selector=spec.nodeName={NAME}")
-            self._kubectl("delete", "pods", *everywhere, "--force", "--grace-period=0")
-            self._kubectl("delete", f"node/{NAME}", f"resourcepool/{NAME}", "--ignore-not-found")
+        for component in self.components:
+            component.daemon.forget()
+        if has_api:
+            self._clear_cluster()
+            self._mounts.empty()
+        else:
+            self._say(
+                f"no API server runs: Node and ResourcePool {NAME} stay in its data until this is repeated"
+            )
 
     def _introduce(self) -> None:
         """Have the API server know kubelets: it learns that at its start only."""
@@ -111,12 +112,10 @@ class RealNode:
         with contextlib.suppress(StackError):
             self._kubectl("drain", NAME, *options, "--grace-period=2", "--timeout=30s")
 
-    def _is_known(self) -> bool:
-        return bool(
-            self._kubectl(
-                "get", "nodes,resourcepools", f"--field-selector=metadata.name={NAME}", "--output=name"
-            )
-        )
+    def _clear_cluster(self) -> None:
+        everywhere = ("--all-namespaces", f"--field-selector=spec.nodeName={NAME}")
+        self._kubectl("delete", "pods", *everywhere, "--force", "--grace-period=0")
+        self._kubectl("delete", f"node/{NAME}", f"resourcepool/{NAME}", "--ignore-not-found")
 
     def _clear_machine(self) -> None:
         self._end_processes()  # with the last of them its mounts and network namespaces go

@@ -31,13 +31,20 @@ class Mounts(Component):
         self.var_log = self.directory / "var-log"
 
     def prepare(self) -> None:
-        """As after a machine's start: images stay, and what ran is forgotten."""
-        for forgotten in (self.run, self.var_log, self.var_lib / "kubelet", self.var_lib / "cni"):
-            shutil.rmtree(forgotten, ignore_errors=True)
+        self.empty()
         for folder in ("containerd/registries/_default", "kubelet", "cni/net.d"):
             (self.var_lib / folder).mkdir(parents=True, exist_ok=True)
         self.run.mkdir()
         self.var_log.mkdir()
+
+    def empty(self) -> None:
+        """As after a machine's start: images stay, and what ran is forgotten."""
+        for forgotten in (self.var_log, self.var_lib / "kubelet", self.var_lib / "cni", self.run):
+            shutil.rmtree(forgotten, ignore_errors=True)
+
+    def were_made(self) -> bool:
+        """Whether there is a node, or a part of one, or anything of it left."""
+        return self.run.exists()
 
     def argv(self) -> Sequence[str | Path]:
         unshare = ["unshare", "--mount", "--propagation", "private"]
