@@ -145,8 +145,8 @@ compose-test: setup ## Build and run all of it in containers, and send gated pod
 compose-trial: images
 	@$(BIN)/python -m tests.compose $(COMPOSE)
 
-# What images are built with, and the Spark whose driver tests run.
-OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock deploy/local/images/spark.lock
+# What images are built with, and what those for the real node are made of.
+OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock deploy/local/images/spark.lock deploy/local/images/ray.lock
 lock: $(OTHER_LOCKS)
 
 $(OTHER_LOCKS): %.lock: %.in

@@ -7,13 +7,25 @@ from pathlib import Path
 
 import pytest
 import real_node
-from cluster import Tenants, is_gated, node, observed, pod, pool, queue
+from cluster import TERMINAL, Tenants, is_gated, node, observed, pod, pool, queue
 from cluster_api import eventually, made
 from operators import spark
 from sluice_local import Stack
 from sluice_local.kubernetes import SERVICE_ADDRESS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+RAY_HEAD = """
+set -e
+ray start --head --num-cpus=1 --memory=500000000 --object-store-memory=100000000
+python -c '
+import ray
+ray.init(address="auto")
+square = ray.remote(lambda number: number * number)
+print(sum(ray.get([square.remote(number) for number in range(10)])))
+'
+wget -T 2 -q -O- http://localhost:52365/api/local_raylet_healthz | grep success
+"""
 
 
 @pytest.fixture
@@ -67,3 +79,21 @@ def test_a_spark_application_really_computes(running: Stack, tenants: Tenants, t
     (driver,) = [pod for pod in tenants.pods("a") if pod["metadata"]["labels"]["spark-role"] == "driver"]
     said = tenants.api.get(f"/api/v1/namespaces/a/pods/{driver['metadata']['name']}/log").message
     assert "Pi is roughly 3.1" in said, f"{said}\n{log}"
+
+
+@pytest.mark.usefixtures("with_real_node")
+def test_ray_really_computes(running: Stack, tenants: Tenants) -> None:
+    """A head, started and probed as KubeRay does it, and workers of its own."""
+    image = running.image("ray")
+    tenants.provide(queue("a"))
+    tenants.settle("a")
+    head = real_node.python_pod("head", "")
+    (container,) = head["spec"]["containers"]
+    container |= {"image": image, "command": ["/bin/bash", "-lc", "--"], "args": [RAY_HEAD]}
+
+    made(tenants.submit("a", head))
+
+    eventually(lambda: tenants.phases("a")["head"] in TERMINAL, seconds=120)
+    said = tenants.api.get("/api/v1/namespaces/a/pods/head/log").message
+    assert tenants.phases("a")["head"] == "Succeeded", said
+    assert {"285", "success"} <= set(said.splitlines()), said

@@ -126,7 +126,7 @@ def test_a_stack_beside_has_a_node_of_its_own(node: Stack) -> None:
 
 
 def test_an_image_that_nobody_knows_is_an_error(stack: Stack) -> None:
-    with pytest.raises(StackError, match="pyhton is neither pause, python, spark nor a folder"):
+    with pytest.raises(StackError, match="pyhton is neither pause, python, spark, ray nor a folder"):
         stack.image("pyhton")
 
 

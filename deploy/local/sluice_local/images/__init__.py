@@ -10,6 +10,7 @@ from sluice_local.errors import StackError
 from sluice_local.images import docker
 from sluice_local.images.pause import PauseImage
 from sluice_local.images.python import PythonImage
+from sluice_local.images.ray import RayImage
 from sluice_local.images.spark import SparkImage
 
 
@@ -21,7 +22,7 @@ class Image(Artefact, Protocol):
         """What must have been built before it."""
 
 
-_OURS: tuple[Image, ...] = (PauseImage(), PythonImage(), SparkImage())
+_OURS: tuple[Image, ...] = (PauseImage(), PythonImage(), SparkImage(), RayImage())
 IMAGES: Mapping[str, Image] = {image.name: image for image in _OURS}
 
 

@@ -53,9 +53,9 @@ def write(target: Path, name: str, fill: Fill, config: Mapping[str, Any]) -> Non
     layer.unlink()
 
 
-def add_text(tar: tarfile.TarFile, place: str, text: str) -> None:
+def add_text(tar: tarfile.TarFile, place: str, text: str, mode: int = 0o644) -> None:
     member = tarfile.TarInfo(place)
-    member.size = len(text.encode())
+    member.size, member.mode = len(text.encode()), mode
     tar.addfile(member, io.BytesIO(text.encode()))
 
 

@@ -15,6 +15,7 @@ def add_programs(layer: tarfile.TarFile, names: Iterable[str]) -> None:
     programs = [_found(name) for name in names]
     for program in programs:
         archive.add_file(layer, f"usr/bin/{program.name}", program)
+    archive.add_link(layer, "bin", Path("usr/bin"))
     add_linked(layer, programs)
 
 
@@ -29,4 +30,4 @@ def add_linked(layer: tarfile.TarFile, programs: Iterable[Path]) -> None:
 def _found(name: str) -> Path:
     if place := shutil.which(name):
         return Path(place)
-    raise StackError(f"The image needs {name}, which this machine lacks.")
+    raise StackError(f"The image needs {name}, which this machine lacks: make node, or apt-get, installs it.")

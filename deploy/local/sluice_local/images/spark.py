@@ -1,20 +1,18 @@
 """Spark from its distribution for Python, with this machine's Java: for drivers and executors in pods."""
 
-import os
-import sys
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_local import paths, tools
-from sluice_local.build import Artefact, Command, Progress, recipe_hash
+from sluice_local import tools
+from sluice_local.build import Artefact, Progress
 from sluice_local.images import archive, python
 from sluice_local.images.linked import add_linked, add_programs
+from sluice_local.images.wheels import RECIPES, Wheels
 
-_RECIPES = paths.RECIPES / "images"
-_LOCK = _RECIPES / "spark.lock"
-_ENTRYPOINT = _RECIPES / "spark-entrypoint"
+SPARK = Wheels("pyspark", RECIPES / "spark.lock", takes="1–2 minutes")
+_ENTRYPOINT = RECIPES / "spark-entrypoint"
 # Where the image has it: the package, beside the other one that it needs.
 _PACKAGES = "opt/spark-python"
 _HOME = f"/{_PACKAGES}/pyspark"
@@ -24,41 +22,6 @@ _USER_ID = 185  # as in Spark's own image
 _PROGRAMS = ("bash", "env", "rm")
 # Of a Java for developers.
 _LEFT_OUT = {"jmods", "include", "man", "demo", "legal", "docs"}
-
-
-@dataclass(frozen=True, slots=True)
-class SparkDistribution:
-    """A virtual environment with pyspark, built once into the user's cache."""
-
-    name: str = "pyspark"
-    takes: str = "1–2 minutes"
-
-    @property
-    def path(self) -> Path:
-        return paths.cache() / f"pyspark-{recipe_hash(_LOCK)}"
-
-    @property
-    def python(self) -> Path:
-        return self.path / "bin" / "python"
-
-    @property
-    def packages(self) -> Path:
-        (folder,) = self.path.glob("lib/python*/site-packages")
-        return folder
-
-    def build(self, target: Path, progress: Progress) -> None:
-        uv = Path(sys.executable).with_name("uv")
-        command = Command(_RECIPES, os.environ)
-        command.run([uv, "venv", "--quiet", "--python", sys.executable, target])
-        progress.step = "fetching 456 MB and unpacking them"
-        where: list[str | Path] = ["--python", target / "bin" / "python"]
-        # Its only distribution is one of sources: what builds it comes from the same lock.
-        command.run(
-            [uv, "pip", "sync", "--quiet", *where, "--require-hashes", "--build-constraints", _LOCK, _LOCK]
-        )
-
-
-SPARK = SparkDistribution()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +35,7 @@ class SparkImage:
 
     @property
     def path(self) -> Path:
-        return archive.path_of(self.name, _LOCK, _ENTRYPOINT, tools.JAVA.find())
+        return archive.path_of(self.name, SPARK.lock, _ENTRYPOINT, tools.JAVA.find())
 
     def build(self, target: Path, progress: Progress) -> None:
         progress.step = "packing Spark, Python and Java"

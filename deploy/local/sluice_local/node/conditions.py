@@ -28,6 +28,7 @@ _PROGRAMS = {
     "unshare": "util-linux",
     "nsenter": "util-linux",
     "mount": "mount",
+    "wget": "wget",  # for Ray's image, whose probes run it
 }
 # Both are tried for real, in namespaces that end with the trial.
 _OVERLAY = """
