@@ -1,29 +1,19 @@
 """Images for the real node, made on this machine: no registry has a part in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from sluice_local import build
-from sluice_local.build import Artefact, Say
+from sluice_local.build import Say
 from sluice_local.errors import StackError
 from sluice_local.images import docker
-from sluice_local.images.pause import PauseImage
-from sluice_local.images.python import PythonImage
-from sluice_local.images.ray import RayImage
-from sluice_local.images.spark import SparkImage
+from sluice_local.images.archive import Image
+from sluice_local.images.pause import PAUSE
+from sluice_local.images.python import PYTHON
+from sluice_local.images.ray import RAY_IMAGE
+from sluice_local.images.spark import SPARK_IMAGE
 
-
-class Image(Artefact, Protocol):
-    """An archive of ours."""
-
-    @property
-    def needs(self) -> Sequence[Artefact]:
-        """What must have been built before it."""
-
-
-_OURS: tuple[Image, ...] = (PauseImage(), PythonImage(), SparkImage(), RayImage())
-IMAGES: Mapping[str, Image] = {image.name: image for image in _OURS}
+IMAGES: Mapping[str, Image] = {image.name: image for image in (PAUSE, PYTHON, SPARK_IMAGE, RAY_IMAGE)}
 
 
 def make(wanted: str, folder: Path, say: Say) -> Path:

@@ -5,12 +5,13 @@ import io
 import json
 import platform
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sluice_local import paths
-from sluice_local.build import recipe_hash
+from sluice_local.build import Artefact, Progress, recipe_hash
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 Fill = Callable[[tarfile.TarFile], None]
@@ -21,34 +22,47 @@ def reference(name: str) -> str:
     return f"localhost/{name}:local"
 
 
-#: What containerd starts first in each pod.
-PAUSE = reference("pause")
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One of ours, as an archive that is made once into the user's cache."""
+
+    name: str
+    fill: Fill
+    #: How a container of it begins, in the words of the format.
+    config: Mapping[str, Any]
+    #: Files which make another image of it when they change.
+    sources: Callable[[], Sequence[Path]]
+    needs: Sequence[Artefact] = ()
+    takes: str = "half a minute at most"
+
+    @property
+    def path(self) -> Path:
+        modules = sorted(Path(__file__).parent.glob("*.py"))
+        return paths.cache() / f"image-{self.name}-{recipe_hash(*modules, *self.sources())}.tar"
+
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "packing"
+        _write(target, self)
 
 
-def path_of(name: str, *inputs: Path) -> Path:
-    """Where the archive is kept that this package makes of these files."""
-    modules = sorted(Path(__file__).parent.glob("*.py"))
-    return paths.cache() / f"image-{name}-{recipe_hash(*modules, *inputs)}.tar"
-
-
-def write(target: Path, name: str, fill: Fill, config: Mapping[str, Any]) -> None:
-    """An image whose one layer `fill` makes."""
+def _write(target: Path, image: Image) -> None:
+    """An image with one layer."""
     layer = target.with_name("layer.tar")
     with tarfile.open(layer, "w") as tar:
-        fill(tar)
+        image.fill(tar)
     with layer.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     machine = platform.machine()
-    image = {
+    description = {
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
-        "config": dict(config),
+        "config": dict(image.config),
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [reference(name)], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": "config.json", "RepoTags": [reference(image.name)], "Layers": ["layer.tar"]}]
     with tarfile.open(target, "w") as tar:
         add_text(tar, "manifest.json", json.dumps(manifest))
-        add_text(tar, "config.json", json.dumps(image))
+        add_text(tar, "config.json", json.dumps(description))
         tar.add(layer, "layer.tar", filter=owned_by_root)
     layer.unlink()
 

@@ -4,12 +4,9 @@ import re
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sluice_local.build import Artefact, Progress
 from sluice_local.images import archive
 from sluice_local.images.linked import add_linked
 
@@ -18,25 +15,6 @@ _LEFT_OUT = re.compile(
     r"(test|idlelib|tkinter|turtledemo|ensurepip|lib2to3|site-packages|dist-packages|config-.*)$"
 )
 ENVIRONMENT = ["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1"]
-
-
-@dataclass(frozen=True, slots=True)
-class PythonImage:
-    name: str = "python"
-    takes: str = "seconds"
-
-    @property
-    def needs(self) -> Sequence[Artefact]:
-        return []
-
-    @property
-    def path(self) -> Path:
-        return archive.path_of(self.name, _interpreter())
-
-    def build(self, target: Path, progress: Progress) -> None:
-        progress.step = f"packing Python {sys.version.split()[0]}"
-        fill = partial(add_python, user="nobody", user_id=65534)
-        archive.write(target, self.name, fill, {"Env": ENVIRONMENT, "Cmd": ["python"]})
 
 
 def add_python(layer: tarfile.TarFile, user: str, user_id: int) -> None:
@@ -67,3 +45,11 @@ def _user(name: str, number: int) -> str:
 
 def _place(file: Path) -> str:
     return str(file).removeprefix("/")
+
+
+PYTHON = archive.Image(
+    "python",
+    partial(add_python, user="nobody", user_id=65534),
+    {"Env": ENVIRONMENT, "Cmd": ["python"]},
+    sources=lambda: [_interpreter()],
+)

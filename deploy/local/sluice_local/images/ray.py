@@ -1,11 +1,9 @@
 """Ray from its wheels: for heads and workers in pods, and what operators run in them."""
 
 import tarfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from sluice_local.build import Artefact, Progress
 from sluice_local.images import archive, python
 from sluice_local.images.linked import add_linked, add_programs
 from sluice_local.images.wheels import RECIPES, Wheels
@@ -16,35 +14,6 @@ _USER_ID = 1000  # as in Ray's own image
 # KubeRay starts Ray by a shell, and its probes run the other two.
 _PROGRAMS = ("bash", "grep", "wget")
 _COMMAND = "#!/usr/local/bin/python\nfrom ray.scripts.scripts import main\n\nmain()\n"
-
-
-@dataclass(frozen=True, slots=True)
-class RayImage:
-    name: str = "ray"
-    takes: str = "half a minute"
-
-    @property
-    def needs(self) -> Sequence[Artefact]:
-        return [RAY]
-
-    @property
-    def path(self) -> Path:
-        return archive.path_of(self.name, RAY.lock)
-
-    def build(self, target: Path, progress: Progress) -> None:
-        progress.step = "packing Ray and Python"
-        config = {
-            "Env": [
-                *python.ENVIRONMENT,
-                f"PYTHONPATH=/{_PACKAGES}",
-                "HOME=/tmp",
-                "RAY_USAGE_STATS_ENABLED=0",
-            ],
-            "Cmd": ["bash"],
-            "WorkingDir": "/tmp",
-            "User": str(_USER_ID),
-        }
-        archive.write(target, self.name, _fill, config)
 
 
 def _fill(layer: tarfile.TarFile) -> None:
@@ -59,3 +28,17 @@ def _binaries(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.rglob("*")):
         if file.is_file() and (".so" in file.suffixes or (not file.suffix and file.stat().st_mode & 0o100)):
             yield file
+
+
+RAY_IMAGE = archive.Image(
+    "ray",
+    _fill,
+    {
+        "Env": [*python.ENVIRONMENT, f"PYTHONPATH=/{_PACKAGES}", "HOME=/tmp", "RAY_USAGE_STATS_ENABLED=0"],
+        "Cmd": ["bash"],
+        "WorkingDir": "/tmp",
+        "User": str(_USER_ID),
+    },
+    sources=lambda: [RAY.lock],
+    needs=[RAY],
+)

@@ -1,12 +1,9 @@
 """Spark from its distribution for Python, with this machine's Java: for drivers and executors in pods."""
 
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sluice_local import tools
-from sluice_local.build import Artefact, Progress
 from sluice_local.images import archive, python
 from sluice_local.images.linked import add_linked, add_programs
 from sluice_local.images.wheels import RECIPES, Wheels
@@ -24,35 +21,6 @@ _PROGRAMS = ("bash", "env", "rm")
 _LEFT_OUT = {"jmods", "include", "man", "demo", "legal", "docs"}
 
 
-@dataclass(frozen=True, slots=True)
-class SparkImage:
-    name: str = "spark"
-    takes: str = "half a minute"
-
-    @property
-    def needs(self) -> Sequence[Artefact]:
-        return [SPARK]
-
-    @property
-    def path(self) -> Path:
-        return archive.path_of(self.name, SPARK.lock, _ENTRYPOINT, tools.JAVA.find())
-
-    def build(self, target: Path, progress: Progress) -> None:
-        progress.step = "packing Spark, Python and Java"
-        config = {
-            "Env": [
-                *python.ENVIRONMENT,
-                f"SPARK_HOME={_HOME}",
-                f"JAVA_HOME=/{_JAVA}",
-                f"PYTHONPATH=/{_PACKAGES}",
-            ],
-            "Entrypoint": ["/opt/entrypoint"],
-            "WorkingDir": "/tmp",
-            "User": str(_USER_ID),
-        }
-        archive.write(target, self.name, _fill, config)
-
-
 def _fill(layer: tarfile.TarFile) -> None:
     python.add_python(layer, "spark", _USER_ID)
     for package in ("pyspark", "py4j"):
@@ -65,3 +33,22 @@ def _fill(layer: tarfile.TarFile) -> None:
     for file in files:
         archive.add_file(layer, f"{_JAVA}/{file.relative_to(home)}", file)
     add_linked(layer, [home / "bin" / "java", *(file for file in files if file.suffix == ".so")])
+
+
+SPARK_IMAGE = archive.Image(
+    "spark",
+    _fill,
+    {
+        "Env": [
+            *python.ENVIRONMENT,
+            f"SPARK_HOME={_HOME}",
+            f"JAVA_HOME=/{_JAVA}",
+            f"PYTHONPATH=/{_PACKAGES}",
+        ],
+        "Entrypoint": ["/opt/entrypoint"],
+        "WorkingDir": "/tmp",
+        "User": str(_USER_ID),
+    },
+    sources=lambda: [SPARK.lock, _ENTRYPOINT, tools.JAVA.find()],
+    needs=[SPARK],
+)

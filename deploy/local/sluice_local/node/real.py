@@ -14,6 +14,7 @@ from sluice_local.build import Say
 from sluice_local.component import Component
 from sluice_local.errors import StackError
 from sluice_local.images import archive
+from sluice_local.images.pause import PAUSE
 from sluice_local.kubectl import apply, kubectl
 from sluice_local.kubernetes import ApiServer
 from sluice_local.node import cgroups
@@ -54,7 +55,7 @@ class RealNode:
 
     def up(self) -> None:
         build.ensure(self._kubelet.artefacts(), self._say)
-        images.make("pause", self._images, self._say)
+        images.make(PAUSE.name, self._images, self._say)
         self._introduce()
         if not self._mounts.daemon.pid():
             self._clear_machine()  # what an earlier one left behind would not be seen by this one

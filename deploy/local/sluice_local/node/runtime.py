@@ -9,7 +9,8 @@ from string import Template
 
 from sluice_local import paths
 from sluice_local.component import Component
-from sluice_local.images.archive import PAUSE
+from sluice_local.images import archive
+from sluice_local.images.pause import PAUSE
 from sluice_local.node import conditions
 from sluice_local.node.network import Network
 from sluice_local.programs import run
@@ -78,7 +79,7 @@ class Containerd(Component):
     def prepare(self) -> None:
         folder = self._mounts.var_lib / "containerd"
         settings = Template((_RECIPES / "containerd.toml").read_text())
-        text = settings.substitute(pause=PAUSE, cni_plugins=conditions.cni_plugins())
+        text = settings.substitute(pause=archive.reference(PAUSE.name), cni_plugins=conditions.cni_plugins())
         (folder / "config.toml").write_text(text)
         (self._mounts.var_lib / "cni" / "net.d" / "pods.conflist").write_text(self._network.plugins())
         shutil.copy(_RECIPES / "hosts.toml", folder / "registries" / "_default" / "hosts.toml")
