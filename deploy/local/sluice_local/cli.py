@@ -13,7 +13,7 @@ from sluice.programs import become, ends_quietly
 from sluice_local import doctor
 from sluice_local.errors import StackError
 from sluice_local.images import IMAGES
-from sluice_local.node.kubelet import NAME as NODE
+from sluice_local.kubernetes import NODE_NAME
 from sluice_local.services import SERVICES
 from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack, Status
 
@@ -93,7 +93,7 @@ def _env(stack: Stack, _: argparse.Namespace) -> None:
 def _node_up(stack: Stack, options: argparse.Namespace) -> None:
     started = time.monotonic()
     stack.node_up(agreed=options.yes)
-    _say(f"node {NODE!r} and its ResourcePool are up after {time.monotonic() - started:.1f} s")
+    _say(f"node {NODE_NAME!r} and its ResourcePool are up after {time.monotonic() - started:.1f} s")
 
 
 def _node_down(stack: Stack, _: argparse.Namespace) -> None:

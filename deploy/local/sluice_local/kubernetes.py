@@ -75,7 +75,8 @@ class User:
 
 ADMIN = User("admin", "system:masters")
 #: A real node's kubelet, of which there may be one.
-NODE = User("system:node:real", "system:nodes")
+NODE_NAME = "real"
+NODE = User(f"system:node:{NODE_NAME}", "system:nodes")
 _USERS = (
     ADMIN,
     User("system:kube-controller-manager", ""),

@@ -9,12 +9,11 @@ from typing import Any
 from sluice_local import paths
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
-from sluice_local.kubernetes import NODE, ApiServer
+from sluice_local.kubernetes import NODE, NODE_NAME, ApiServer
 from sluice_local.node.network import Network
 from sluice_local.node.runtime import Mounts
 from sluice_local.state import State
 
-NAME = "real"
 LABEL = "sluice.dev/node"
 KUBELET = GoBinary("kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", takes="1–2 minutes")
 # Where the folder of its files is in its own mount namespace.
@@ -56,14 +55,14 @@ class Kubelet(Component):
             KUBELET.path,
             f"--config={_FOLDER}/config.json",
             f"--kubeconfig={_FOLDER}/kubeconfig",
-            f"--hostname-override={NAME}",
+            f"--hostname-override={NODE_NAME}",
             f"--node-ip={self._gateway.ip}",
-            f"--node-labels={LABEL}={NAME}",
+            f"--node-labels={LABEL}={NODE_NAME}",
         )
 
     def ready(self) -> bool:
         """Asked by way of the API server, which has to reach it for logs and shells."""
-        return self._api_server.answers(f"/api/v1/nodes/{NAME}/proxy/healthz")
+        return self._api_server.answers(f"/api/v1/nodes/{NODE_NAME}/proxy/healthz")
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -16,9 +16,9 @@ from sluice_local.errors import StackError
 from sluice_local.images import archive
 from sluice_local.images.pause import PAUSE
 from sluice_local.kubectl import apply, kubectl
-from sluice_local.kubernetes import ApiServer
+from sluice_local.kubernetes import NODE_NAME, ApiServer
 from sluice_local.node import cgroups
-from sluice_local.node.kubelet import LABEL, NAME, Kubelet
+from sluice_local.node.kubelet import LABEL, Kubelet
 from sluice_local.node.network import Network
 from sluice_local.node.runtime import Containerd, Mounts
 from sluice_local.process import send
@@ -28,9 +28,9 @@ _ENDED_WITHIN_S = 30.0
 _POOL = {
     "apiVersion": "sluice.dev/v1alpha1",
     "kind": "ResourcePool",
-    "metadata": {"name": NAME},
+    "metadata": {"name": NODE_NAME},
     # What a simulated node offers can't take the place of what this one does.
-    "spec": {"nodeSelector": {LABEL: NAME}, "supply": NAME},
+    "spec": {"nodeSelector": {LABEL: NODE_NAME}, "supply": NODE_NAME},
 }
 
 
@@ -39,7 +39,7 @@ class RealNode:
 
     def __init__(self, state: State, api_server: ApiServer, say: Say) -> None:
         # Of the bridge and the cgroups: another for each stack of this machine, and no longer than the kernel allows.
-        self.name = f"sluice-{hashlib.sha256(str(state.directory).encode()).hexdigest()[:8]}"
+        self.name = f"sluice-{hashlib.sha256(str(state.directory.resolve()).encode()).hexdigest()[:8]}"
         self._network = Network(self.name)
         self._mounts = Mounts(state)
         self._containerd = Containerd(state, self._mounts, self._network)
@@ -66,8 +66,8 @@ class RealNode:
         for image in sorted(self._images.glob("*.tar")):
             self._containerd.take(image)
         self._kubelet.start_aloud(self._say)
-        self._kubectl("wait", "--for=condition=Ready", f"node/{NAME}", "--timeout=60s")
-        self._kubectl("uncordon", NAME)
+        self._kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", "--timeout=60s")
+        self._kubectl("uncordon", NODE_NAME)
         apply(self._kubeconfig, json.dumps(_POOL))
 
     def image(self, wanted: str) -> str:
@@ -94,7 +94,7 @@ class RealNode:
             self._mounts.empty()
         else:
             self._say(
-                f"no API server runs: Node and ResourcePool {NAME} stay in its data until this is repeated"
+                f"no API server runs: Node and ResourcePool {NODE_NAME} stay in its data until this is repeated"
             )
 
     def _introduce(self) -> None:
@@ -111,12 +111,12 @@ class RealNode:
         """While kubelet runs, pods can end by themselves. Those that don't in time are killed with the rest."""
         options = ("--force", "--disable-eviction", "--delete-emptydir-data", "--ignore-daemonsets")
         with contextlib.suppress(StackError):
-            self._kubectl("drain", NAME, *options, "--grace-period=2", "--timeout=30s")
+            self._kubectl("drain", NODE_NAME, *options, "--grace-period=2", "--timeout=30s")
 
     def _clear_cluster(self) -> None:
-        everywhere = ("--all-namespaces", f"--field-selector=spec.nodeName={NAME}")
+        everywhere = ("--all-namespaces", f"--field-selector=spec.nodeName={NODE_NAME}")
         self._kubectl("delete", "pods", *everywhere, "--force", "--grace-period=0")
-        self._kubectl("delete", f"node/{NAME}", f"resourcepool/{NAME}", "--ignore-not-found")
+        self._kubectl("delete", f"node/{NODE_NAME}", f"resourcepool/{NODE_NAME}", "--ignore-not-found")
 
     def _clear_machine(self) -> None:
         self._end_processes()  # with the last of them its mounts and network namespaces go
