@@ -74,9 +74,10 @@ def _unmet() -> Iterator[str]:
         yield f"there are no cgroups for {', '.join(lacking)}: mount them at {cgroups.ROOT}, v1 or v2"
     if closed := cgroups.closed():
         yield f"no cgroup can be made in {closed[0]}, which is read-only: in a container that takes a privileged one"
-    if complaint := _complaint("--mount", _OVERLAY):
+    packages = missing_packages()
+    if not {"util-linux", "mount"} & set(packages) and (complaint := _complaint("--mount", _OVERLAY)):
         yield f"no overlay can be mounted ({complaint}): in a container that takes a privileged one"
-    if packages := missing_packages():
+    if packages:
         if not shutil.which("apt-get"):
             yield f"{_missing()} is missing, and there is no apt-get: install what Debian has in {' '.join(packages)}"
         return
