@@ -41,6 +41,14 @@ up: setup ## Start the embedded stack and all services
 down: setup ## Stop them; their data stays
 	@$(BIN)/sluice-local down
 
+.PHONY: node
+node: setup ## Add a real node, whose pods really run, to the stack that is up (Linux, root)
+	@$(BIN)/sluice-local node up
+
+.PHONY: node-down
+node-down: setup ## End it and its pods, and leave nothing of it on this machine
+	@$(BIN)/sluice-local node down
+
 .PHONY: status
 status: setup ## Show what runs, where, and whether it is ready
 	@$(BIN)/sluice-local status
@@ -137,8 +145,8 @@ compose-test: setup ## Build and run all of it in containers, and send gated pod
 compose-trial: images
 	@$(BIN)/python -m tests.compose $(COMPOSE)
 
-# What images are built with, and the Spark whose driver tests run.
-OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock tests/operators/spark.lock
+# What images are built with, and what those for the real node are made of.
+OTHER_LOCKS := services/build.lock deploy/compose/kubernetes/go.lock deploy/local/images/spark.lock deploy/local/images/ray.lock
 lock: $(OTHER_LOCKS)
 
 $(OTHER_LOCKS): %.lock: %.in

@@ -14,7 +14,10 @@ from hypothesis import settings
 from sluice.decisions import Decision
 from sluice.events import Event
 from sluice_local import Stack, forget_given_endpoints
+from sluice_local.kubernetes import ApiServer
+from sluice_local.node.real import RealNode
 from sluice_local.process import Daemon
+from sluice_local.state import State
 from sluice_scheduler.simulator.cell import SimulatedCell
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -55,6 +58,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         temporary: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         for record in temporary.glob("popen-gw*/**/process.json"):
             Daemon(record.parent).kill()
+        for memory in temporary.glob("popen-gw*/**/stack.json"):
+            state = State(memory.parent)
+            RealNode(state, ApiServer(state), print).down()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -99,6 +105,14 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.up()
         yield stack
         stack.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def machine() -> None:
+    """One that can have a real node; elsewhere the test is skipped, and says why."""
+    import real_node
+
+    real_node.required()
 
 
 @pytest.fixture(scope="session", autouse=True)

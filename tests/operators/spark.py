@@ -9,49 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_api import Api, account_token, eventually, made
 from sluice_local import Endpoints, build, paths, tools
-from sluice_local.build import Command, Progress, Say, recipe_hash
+from sluice_local.build import Say
+from sluice_local.images.spark import SPARK
 
 _HERE = Path(__file__).resolve().parent
-_LOCK = _HERE / "spark.lock"
 _DRIVER = _HERE / "spark_driver.py"
-
-
-@dataclass(frozen=True, slots=True)
-class SparkDistribution:
-    """A virtual environment with pyspark, built once into the user's cache."""
-
-    name: str = "pyspark"
-    takes: str = "1–2 minutes"
-
-    @property
-    def path(self) -> Path:
-        return paths.cache() / f"pyspark-{recipe_hash(_LOCK)}"
-
-    @property
-    def python(self) -> Path:
-        return self.path / "bin" / "python"
-
-    def build(self, target: Path, progress: Progress) -> None:
-        uv = Path(sys.executable).with_name("uv")
-        command = Command(_HERE, os.environ)
-        command.run([uv, "venv", "--quiet", "--python", sys.executable, target])
-        progress.step = "fetching 456 MB and unpacking them"
-        where: list[str | Path] = ["--python", target / "bin" / "python"]
-        # Its only distribution is one of sources: what builds it comes from the same lock.
-        command.run(
-            [uv, "pip", "sync", "--quiet", *where, "--require-hashes", "--build-constraints", _LOCK, _LOCK]
-        )
-
-
-SPARK = SparkDistribution()
 
 
 def provide(say: Say) -> None:
@@ -150,6 +118,33 @@ def driver(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
+
+
+def submit(endpoints: Endpoints, folder: Path, application: str, **settings: str) -> str:
+    """Run an application in cluster mode, its driver in a pod too, until it has ended: what is said of it here."""
+    token_file = folder / "token"
+    paths.write_private(token_file, endpoints.admin_token)
+    conf = {
+        "spark.kubernetes.authenticate.submission.oauthTokenFile": str(token_file),
+        "spark.kubernetes.authenticate.submission.caCertFile": str(endpoints.ca_file),
+        "spark.pyspark.python": "python",  # the image's, not the one that is here
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.kubernetes.driver.request.cores": "200m",
+        "spark.kubernetes.executor.request.cores": "200m",
+        **settings,
+    }
+    options = [word for key, text in conf.items() for word in ("--conf", f"{key}={text}")]
+    where = ["--master", f"k8s://{endpoints.api_server}", "--deploy-mode", "cluster"]
+    run = subprocess.run(
+        [SPARK.packages / "pyspark" / "bin" / "spark-submit", *where, *options, application],
+        env=_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return run.stdout + run.stderr
 
 
 def _environment(folder: Path) -> Mapping[str, str]:

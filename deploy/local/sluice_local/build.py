@@ -116,8 +116,12 @@ class GoBinary:
 
     @property
     def path(self) -> Path:
-        key = recipe_hash(self._folder / "go.mod", self._folder / "go.sum")
-        return paths.cache() / f"{self.module}-{key}" / self.name
+        return paths.cache() / f"{self.module}-{recipe_hash(*self.sources)}" / self.name
+
+    @property
+    def sources(self) -> list[Path]:
+        """All that it is built from."""
+        return sorted(self._folder.iterdir())
 
     @property
     def _folder(self) -> Path:

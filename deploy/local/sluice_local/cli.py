@@ -5,16 +5,20 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from sluice.programs import become, ends_quietly
 
 from sluice_local import doctor
 from sluice_local.errors import StackError
+from sluice_local.images import IMAGES
+from sluice_local.kubernetes import NODE_NAME
 from sluice_local.services import SERVICES
-from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack
+from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack, Status
 
 _Command = Callable[[Stack, argparse.Namespace], int | None]
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 @ends_quietly()
@@ -62,8 +66,12 @@ def _down(stack: Stack, options: argparse.Namespace) -> None:
 
 
 def _status(stack: Stack, _: argparse.Namespace) -> None:
+    _print(stack.status())
+
+
+def _print(components: Iterable[Status]) -> None:
     print(f"{'COMPONENT':<25}{'PID':>8}  {'ADDRESS':<18}{'READY':<7}{'MEMORY':>8}")
-    for status in stack.status():
+    for status in components:
         ready = "yes" if status.ready else "no" if status.pid else "ended"
         memory = f"{status.memory_bytes / 2**20:.0f} MiB" if status.pid else "-"
         print(f"{status.name:<25}{status.pid or '-':>8}  {status.address:<18}{ready:<7}{memory:>8}")
@@ -80,6 +88,25 @@ def _logs(stack: Stack, options: argparse.Namespace) -> None:
 def _env(stack: Stack, _: argparse.Namespace) -> None:
     for name, value in stack.user_env().items():
         print(f"export {name}={shlex.quote(value)}")
+
+
+def _node_up(stack: Stack, options: argparse.Namespace) -> None:
+    started = time.monotonic()
+    stack.node_up(agreed=options.yes)
+    _say(f"node {NODE_NAME!r} and its ResourcePool are up after {time.monotonic() - started:.1f} s")
+
+
+def _node_down(stack: Stack, _: argparse.Namespace) -> None:
+    stack.node_down()
+
+
+def _node_status(stack: Stack, _: argparse.Namespace) -> None:
+    _print(stack.node_status())
+
+
+def _image(stack: Stack, options: argparse.Namespace) -> None:
+    for wanted in options.image:
+        _say(f"{wanted} is {stack.image(wanted)}")
 
 
 def _doctor(_: Stack, __: argparse.Namespace) -> int:
@@ -118,14 +145,34 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("-f", "--follow", action="store_true")
     add("env", _env, 'shell exports that make clients talk to the stack: eval "$(sluice-local env)"')
     add("doctor", _doctor, "what this machine lacks, and how to get it")
+    image = add("image", _image, "make images for the real node")
+    image.add_argument("image", nargs="+", help=f"{', '.join(IMAGES)}, or a folder with a Dockerfile")
+    _add_node(commands, stack)
+    _add_services(commands, stack)
+    return parser
 
+
+def _add_node(commands: _Commands, stack: argparse.ArgumentParser) -> None:
+    node = commands.add_parser("node", help="a real node beside the simulated ones: Linux and root")
+    actions = node.add_subparsers(metavar="ACTION", required=True)
+    for name, command, summary in (
+        ("up", _node_up, "install what it needs, start it, and wait until it takes pods"),
+        ("down", _node_down, "end it with its pods, and leave nothing of it on the machine"),
+        ("status", _node_status, "what of it runs"),
+    ):
+        action = actions.add_parser(name, help=summary, description=summary, parents=[stack])
+        action.set_defaults(command=command)
+        if name == "up":
+            action.add_argument("--yes", action="store_true", help="install packages without asking")
+
+
+def _add_services(commands: _Commands, stack: argparse.ArgumentParser) -> None:
     services = commands.add_parser("services", help="start and end Sluice's own services")
     actions = services.add_subparsers(metavar="ACTION", required=True)
     for name, command in (("up", _services_up), ("down", _services_down), ("restart", _services_restart)):
         action = actions.add_parser(name, parents=[stack])
         action.add_argument("service", nargs="*", metavar="SERVICE", help=", ".join(SERVICES))
         action.set_defaults(command=command)
-    return parser
 
 
 def _names(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sluice_local.build import Artefact
+from sluice_local.build import Artefact, Say
 from sluice_local.errors import StackError
 from sluice_local.process import Daemon
 from sluice_local.state import State
@@ -15,6 +15,8 @@ from sluice_local.state import State
 class Component(ABC):
     ready_within_s = 120.0
     grace_s = 20.0
+    #: Of one that has no port: what stands in the place of its address.
+    reached_by = ""
 
     def __init__(self, name: str, state: State) -> None:
         self.name = name
@@ -24,7 +26,7 @@ class Component(ABC):
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return self.reached_by or f"127.0.0.1:{self.port}"
 
     @property
     def port(self) -> int:
@@ -32,7 +34,7 @@ class Component(ABC):
 
     @property
     def port_names(self) -> Sequence[str]:
-        return [self.name]
+        return [] if self.reached_by else [self.name]
 
     def artefacts(self) -> Sequence[Artefact]:
         """What must have been built before it can start."""
@@ -62,6 +64,11 @@ class Component(ABC):
             self._launch()
         self._wait_until_ready()
         return time.monotonic() - started if started else None
+
+    def start_aloud(self, say: Say) -> None:
+        seconds = self.start()
+        if seconds is not None:
+            say(f"{self.name} is ready after {seconds:.1f} s at {self.address}")
 
     def _launch(self) -> None:
         argv = [str(word) for word in self.argv()]

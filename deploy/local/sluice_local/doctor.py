@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sluice_local import paths, tools
 from sluice_local.errors import StackError
+from sluice_local.node import conditions
 from sluice_local.oldest_python import OLDEST_PYTHON
 from sluice_local.tools import Tool
 
@@ -22,7 +23,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    return [_python(), *(_tool(tool) for tool in tools.ALL), _disk(), _memory()]
+    return [_python(), *(_tool(tool) for tool in tools.ALL), _disk(), _memory(), _real_node()]
 
 
 def _python() -> Check:
@@ -49,3 +50,11 @@ def _disk() -> Check:
 def _memory() -> Check:
     total_gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return Check("memory", total_gib >= _MEMORY_GIB, f"{total_gib:.0f} GiB, {_MEMORY_GIB} are needed")
+
+
+def _real_node() -> Check:
+    """Nothing but `make node` needs one, so a machine that can't have it lacks nothing."""
+    if problem := conditions.unmet():
+        return Check("real node", True, f"not on this machine: {problem}")
+    packages = " ".join(conditions.missing_packages())
+    return Check("real node", True, f"make node installs {packages}" if packages else "make node can add one")

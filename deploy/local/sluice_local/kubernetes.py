@@ -15,6 +15,7 @@ from pathlib import Path
 from sluice_local import paths
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
+from sluice_local.keys import Keys
 from sluice_local.kubectl import apply, kubeconfig, kubectl
 from sluice_local.state import State
 
@@ -26,21 +27,17 @@ CONTROLLER_MANAGER = GoBinary(
     "kube-controller-manager", "kubernetes", f"{_COMMANDS}/kube-controller-manager", takes="1–2 minutes"
 )
 SCHEDULER = GoBinary("kube-scheduler", "kubernetes", f"{_COMMANDS}/kube-scheduler", takes="half a minute")
+#: By this address pods find the API server: the first of those that services get.
+SERVICE_ADDRESS = "10.96.0.1"
 KWOK = GoBinary("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", takes="1–2 minutes")
 
 
 class Etcd(Component):
+    reached_by = "unix socket"
+
     def __init__(self, state: State) -> None:
         super().__init__("etcd", state)
         self.socket = self.directory / "etcd.sock"
-
-    @property
-    def address(self) -> str:
-        return "unix socket"
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def artefacts(self) -> Sequence[Artefact]:
         return [ETCD]
@@ -77,11 +74,15 @@ class User:
 
 
 ADMIN = User("admin", "system:masters")
+#: A real node's kubelet, of which there may be one.
+NODE_NAME = "real"
+NODE = User(f"system:node:{NODE_NAME}", "system:nodes")
 _USERS = (
     ADMIN,
     User("system:kube-controller-manager", ""),
     User("system:kube-scheduler", ""),
     User("kwok", ""),
+    NODE,
 )
 
 
@@ -89,6 +90,7 @@ class ApiServer(Component):
     def __init__(self, state: State) -> None:
         super().__init__("kube-apiserver", state)
         self.certificate = self.directory / "certificates" / "apiserver.crt"
+        self.keys = Keys(self.certificate.parent)
         self._tokens = self.directory / "tokens.csv"
 
     def token(self, user: str) -> str:
@@ -117,7 +119,7 @@ class ApiServer(Component):
             f"--cert-dir={self.certificate.parent}",
             f"--token-auth-file={self._tokens}",
             "--anonymous-auth=false",
-            "--authorization-mode=RBAC",
+            *self._about_nodes(),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={key}",
             f"--service-account-key-file={key}",
@@ -126,9 +128,32 @@ class ApiServer(Component):
             "--profiling=false",
         ]
 
+    def knows_nodes(self) -> bool:
+        """Whether it has been started since there are keys for a real node."""
+        return self._as_kubelets_client() in self.daemon.argv()
+
     def ready(self) -> bool:
+        return self.answers("/readyz")
+
+    def answers(self, path: str) -> bool:
         verified = ssl.create_default_context(cafile=self.certificate)
-        return https_ok(self.port, "/readyz", verified, token=self.token(ADMIN.name))
+        return https_ok(self.port, path, verified, token=self.token(ADMIN.name))
+
+    def _about_nodes(self) -> list[str]:
+        """How it reaches a kubelet, and that one may do with its own node and pods only."""
+        if not self.keys.exist():
+            return ["--authorization-mode=RBAC"]
+        return [
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            self._as_kubelets_client(),
+            f"--kubelet-client-key={self.keys.client.with_suffix('.key')}",
+            f"--kubelet-certificate-authority={self.keys.authority}",
+            "--kubelet-preferred-address-types=InternalIP",
+        ]
+
+    def _as_kubelets_client(self) -> str:
+        return f"--kubelet-client-certificate={self.keys.client}"
 
 
 class _Client(Component):
@@ -188,6 +213,7 @@ class Kwok(_Client):
 
     user = "kwok"
     binary = KWOK
+    reached_by = "-"  # its server would hand out logs and shells without asking who is there
 
     def prepare(self) -> None:
         super().prepare()
@@ -196,14 +222,6 @@ class Kwok(_Client):
         # KWOK takes a lease on each node under a name that it makes up at its start, so a new one would leave
         # the nodes alone until the last one's leases have run out. The last one has ended: this is a start.
         kubectl(f"--kubeconfig={administrator}", "delete", f"--raw={_NODE_LEASES}")
-
-    @property
-    def address(self) -> str:
-        return "-"  # its server would hand out logs and shells without asking who is there
-
-    @property
-    def port_names(self) -> Sequence[str]:
-        return []
 
     def argv(self) -> Sequence[str | Path]:
         return [

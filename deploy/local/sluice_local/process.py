@@ -6,7 +6,7 @@ import select
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from sluice_local.paths import write_private
@@ -47,7 +47,13 @@ class Daemon:
         pid = int(record["pid"])
         if pid in _children:
             _children[pid].poll()
-        return pid if _born(pid) == record["born"] else None
+        born = _born(pid)
+        return pid if born is not None and born == record["born"] else None
+
+    def argv(self) -> list[str]:
+        """What it was started with, as long as it runs."""
+        pid = self.pid()
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0") if pid else []
 
     def stop(self, *, grace_s: float) -> None:
         """Ask it to end; after the grace period, end it."""
@@ -58,23 +64,16 @@ class Daemon:
         """End it at once, as a crash would."""
         self._signal(signal.SIGKILL, wait_s=30)
 
+    def forget(self) -> None:
+        """Of one that has ended and is not expected back, only the log stays."""
+        self._record.unlink(missing_ok=True)
+
     def _signal(self, number: signal.Signals, *, wait_s: float) -> bool:
         """Send a signal and wait for the end. True if nothing runs any more."""
         pid = self.pid()
         if pid is None:
             return True
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return True
-        try:
-            # The handle pins the process; only now does the check that it is ours hold until the signal.
-            if self.pid() is None:
-                return True
-            signal.pidfd_send_signal(handle, number)
-            ended = bool(select.select([handle], [], [], wait_s)[0])
-        finally:
-            os.close(handle)
+        ended = send(number, pid, is_it=lambda: self.pid() is not None, wait_s=wait_s)
         if ended and (child := _children.pop(pid, None)):
             child.wait()
         return ended
@@ -91,6 +90,22 @@ class Daemon:
             return ""
         with self.log.open(errors="replace") as file:
             return "".join(deque(file, maxlen=lines))
+
+
+def send(number: signal.Signals, pid: int, *, is_it: Callable[[], bool], wait_s: float) -> bool:
+    """Send a signal to a process if it is the one that is meant, and wait for its end. True if that came."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        # The handle pins the process; only now does the check hold until the signal.
+        if not is_it():
+            return True
+        signal.pidfd_send_signal(handle, number)
+        return bool(select.select([handle], [], [], wait_s)[0])
+    finally:
+        os.close(handle)
 
 
 def _born(pid: int) -> int | None:

@@ -18,6 +18,8 @@ from sluice_local.errors import StackError
 from sluice_local.kafka import USERNAME, Kafka
 from sluice_local.kubectl import KUBECTL
 from sluice_local.kubernetes import ADMIN, ApiServer, ControllerManager, Etcd, Kwok, Scheduler
+from sluice_local.node import conditions
+from sluice_local.node.real import RealNode
 from sluice_local.redis import Redis
 from sluice_local.services import SERVICES, Service
 from sluice_local.state import State
@@ -108,7 +110,9 @@ class Stack:
         self._clients: list[Component] = [
             client(self._state, self._api_server) for client in (ControllerManager, Scheduler, Kwok)
         ]
+        self._node = RealNode(self._state, self._api_server, say)
         servers: list[Component] = [self._kafka, self._redis, self._etcd, self._api_server, *self._clients]
+        servers += self._node.components
         self._servers: dict[str, Component] = {server.name: server for server in servers}
 
     def build(self) -> None:
@@ -154,6 +158,7 @@ class Stack:
     def down(self, *, purge: bool = False) -> None:
         """End everything that runs; with purge, forget data, ports and credentials too."""
         with self._state.exclusive():
+            self._node.down()
             if purge:
                 _together(self._component(name).daemon.kill for name in self._names())
                 shutil.rmtree(self.directory)
@@ -164,6 +169,37 @@ class Stack:
             servers = self._servers.keys() - clients - {"etcd"}
             for group in (instances, clients, servers, {"etcd"}):
                 _together(partial(self._stop, self._component(name)) for name in group)
+
+    def node_up(self, *, agreed: bool = False) -> None:
+        """Have a real node beside the simulated ones. `agreed`: to packages that are missing, if somebody at a
+        terminal could be asked."""
+        if "KUBECONFIG" in self._given:
+            raise StackError(
+                "A real node belongs to a control plane of the stack's own, and KUBECONFIG names another."
+            )
+        if not self._api_server.is_ready():
+            raise StackError(f"A real node needs a stack that runs: sluice-local up --name {self.name}")
+        conditions.ensure(self._say, agreed=agreed)
+        with self._state.exclusive():
+            self._node.up()
+
+    def node_down(self) -> None:
+        """End it with its pods, and leave nothing of it on the machine; images and logs stay with the stack."""
+        with self._state.exclusive():
+            self._node.down()
+
+    @property
+    def node_name(self) -> str:
+        """What the real node's bridge, rules and cgroups are called on this machine."""
+        return self._node.name
+
+    def node_status(self) -> list[Status]:
+        return [self._status(component) for component in self._node.components]
+
+    def image(self, wanted: str) -> str:
+        """Make an image for the real node, one of ours or of a folder with a Dockerfile. What pods call it."""
+        with self._state.exclusive():
+            return self._node.image(wanted)
 
     def port_behind(self, proxied: str) -> int:
         """Where a server's proxy finds it."""
@@ -265,9 +301,7 @@ class Stack:
         _together([set_up, *(partial(self._start, client) for client in clients)])
 
     def _start(self, component: Component) -> None:
-        seconds = component.start()
-        if seconds is not None:
-            self._say(f"{component.name} is ready after {seconds:.1f} s at {component.address}")
+        component.start_aloud(self._say)
 
     def _stop(self, component: Component) -> None:
         component.daemon.stop(grace_s=component.grace_s)

@@ -22,6 +22,13 @@ def test_a_pid_that_now_belongs_to_somebody_else_is_left_alone(tmp_path: Path) -
         stranger.kill()
 
 
+def test_a_process_that_had_ended_before_it_was_recorded_does_not_run(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (tmp_path / "process.json").write_text(json.dumps({"pid": ended.pid, "born": None}))
+    assert Daemon(tmp_path).pid() is None
+
+
 def test_a_process_that_ignores_the_request_is_ended_after_its_grace(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
     daemon.start(
