@@ -48,11 +48,13 @@ def reclaim(state: State, budget: Budget) -> Outcome:
         if budget.is_spent:
             state.leave_in_vain(in_vain)
             return Outcome.CUT if stands_on != _stands_on(state) else Outcome.CUT_IN_VAIN
+        before = budget.left
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
             budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
+            budget.spend(before - budget.left)  # it can wait for the next tick, others' events can't wait for it
     state.leave_in_vain(0)
     found_none = stands_on == _stands_on(state)
     leave_out = claimants.leave_out or session.leaves_out
