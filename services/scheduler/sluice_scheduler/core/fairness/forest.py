@@ -374,11 +374,14 @@ class Forest(Fits):
             dims_of.setdefault(self.kind_of(dim), set()).add(dim)
         own = (leaf for leaf in self.leaves.values() if not leaf.is_implicit)
         branches = [*own, *reversed(self.inner)]  # children before those that pass their guarantees on
+        was = {branch: [room.bound for room in branch.rooms] for branch in branches}
         changed = {branch for branch in branches if self._set_bounds(branch, dims_of)}
+        moved = {branch for branch in branches if [room.bound for room in branch.rooms] != was[branch]}
         for leaf in self.leaves.values():
             before, leaf.bounded = leaf.bounded, [branch for branch in leaf.path[:-1] if branch.rooms]
             if leaf.bounded != before or not changed.isdisjoint(before):
                 self._try_again(leaf)
+            if leaf.bounded != before or not moved.isdisjoint(before):
                 self._look_for_limits_anew(leaf)
             leaf.line.hope_for_spreads()
             leaf.turn = None

@@ -54,7 +54,9 @@ def reclaim(state: State, budget: Budget) -> Outcome:
             budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
-            budget.spend(before - budget.left)  # it can wait for the next tick, others' events can't wait for it
+            budget.spend(
+                before - budget.left
+            )  # it can wait for the next tick, others' events can't wait for it
     state.leave_in_vain(0)
     found_none = stands_on == _stands_on(state)
     leave_out = claimants.leave_out or session.leaves_out
