@@ -23,10 +23,11 @@ from sluice_scheduler.replay.run import Comparison, Difference
 _OF_A_QUEUE = tuple(each for each in ENTITY_TYPES if issubclass(each, QueueEntity))
 
 
-def summary(found: Comparison) -> str:
+def summary(found: Comparison, *, whole: bool) -> str:
+    """`whole`: the log lacks nothing, so what is identical is all of it."""
     parts = [
         f"identical: {found.same:,} decisions of {found.records:,} records, from {found.player.beginning}"
-        if found.difference is None
+        if found.difference is None and whole
         else f"{found.same:,} decisions of {found.records:,} records are identical, from {found.player.beginning}",
         f"lived in {found.lived_s:,.0f} s, replayed in {found.cpu_s:.2f} s",
     ]
@@ -37,9 +38,9 @@ def summary(found: Comparison) -> str:
     return "; ".join(parts)
 
 
-def summary_as_json(found: Comparison) -> dict[str, Any]:
+def summary_as_json(found: Comparison, *, whole: bool) -> dict[str, Any]:
     return {
-        "identical": found.difference is None,
+        "identical": found.difference is None and whole,
         "beginning": str(found.player.beginning),
         "nextOffset": found.offset + 1,
         "records": found.records,
