@@ -72,20 +72,16 @@ async def find_end(
 ) -> int:
     """The offset behind the last event that `until` names. NothingThereError if none lies between."""
     _, end = await records.bounds(partition)
-    begins = beginning.next_offset
+    begins, where = beginning.next_offset, str(beginning)
     if isinstance(since, int | Time):
-        begins = max(begins, await _offset_of(records, partition, since))
+        begins, where = max(begins, await _offset_of(records, partition, since)), _in_words(since)
     if isinstance(until, Time):
         end = await offset_at(records, partition, until.ms + 1)
     elif until is not None:
-        if until >= end:
-            raise NothingThereError(f"{await _what_is_there(records, partition)}; nothing lies at {until}")
-        end = until + 1
+        end = await _offset_of(records, partition, until) + 1
     if end <= begins:
         there = await _what_is_there(records, partition)
-        raise NothingThereError(
-            f"{there}; nothing lies between offset {begins}, to begin with, and {_in_words(until)}"
-        )
+        raise NothingThereError(f"{there}; nothing lies from {where} to {_in_words(until)}")
     return end
 
 

@@ -40,7 +40,7 @@ _QUIET_S = (0.5, 8.0)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, prog="make chaos")
     parser.add_argument("--minutes", type=some_minutes, default=20)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--fault", help="only faults whose name begins like this")

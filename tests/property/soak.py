@@ -24,7 +24,7 @@ _ROUND: Final = 20  # histories of one seed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, prog="make soak-core")
     parser.add_argument("--minutes", type=some_minutes, default=60)
     parser.add_argument("--seed", type=int, help="play only the round of this seed")
     arguments = parser.parse_args()

@@ -376,6 +376,7 @@ def test_a_report_whose_tail_is_gone_is_not_identical(path: Path, capsys: pytest
         in told
     )
     assert "identical:" not in told
+    assert "behind its end are not in the file" in told
     cut(path, keep=1)
     code, told = run(capsys, path, "--json")
     assert (code, "it ends with what stands before all events" in told) == (1, True)

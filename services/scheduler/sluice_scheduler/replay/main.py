@@ -82,7 +82,7 @@ async def _of_file(options: argparse.Namespace) -> int:
         expect_new(options.pseudonyms)
     records = FileRecords.open(options.file)
     header = records.header
-    for lack in records.lacks:
+    for lack in records.lacks if records.tells_its_end else [NO_END]:
         _complain(f"{options.file}: {lack}")
     code = EXIT_DIFFERENT if records.lacks else 0
     if options.pseudonyms is not None:
@@ -93,8 +93,6 @@ async def _of_file(options: argparse.Namespace) -> int:
         options.since, _ = await records.bounds(header.partition)
     if header.pseudonyms and not options.json:
         print(f"{options.file}: names are pseudonyms, and decisions were decided anew with them")
-    if not records.tells_its_end and not options.json:
-        print(f"{options.file}: {NO_END}")
     cells = {header.cell: header.partition}
     return max(code, await _replay(records, cells, options, whole=not records.lacks))
 

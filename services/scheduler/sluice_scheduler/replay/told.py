@@ -34,7 +34,9 @@ def summary(found: Comparison, *, whole: bool) -> str:
     if found.gone:
         parts.append(f"{found.gone:,} decisions before are no longer in the log")
     if found.unpublished:
-        parts.append(f"{found.unpublished:,} behind its end are not published yet")
+        parts.append(
+            f"{found.unpublished:,} behind its end are not {'published yet' if whole else 'in the file'}"
+        )
     return "; ".join(parts)
 
 
