@@ -46,7 +46,7 @@ async def find_beginning(
     if first == end:
         raise NoBeginningError(f"nothing to begin with: the log holds no events of cell {cell}")
     if isinstance(where, int | Time):
-        where = await _offset_of(records, partition, where)
+        where = await _offset_of(records, cell, partition, where)
     till = where if isinstance(where, int) else end
     if where != "rebuild":
         async for found in _snapshots(records, cell, partition, schema):
@@ -68,37 +68,37 @@ async def find_beginning(
 
 
 async def find_end(
-    records: Records, partition: int, until: Place | None, *, since: Where, beginning: Beginning
+    records: Records, cell: str, partition: int, until: Place | None, *, since: Where, beginning: Beginning
 ) -> int:
     """The offset behind the last event that `until` names. NothingThereError if none lies between."""
     _, end = await records.bounds(partition)
     begins, where = beginning.next_offset, str(beginning)
     if isinstance(since, int | Time):
-        begins, where = max(begins, await _offset_of(records, partition, since)), _in_words(since)
+        begins, where = max(begins, await _offset_of(records, cell, partition, since)), _in_words(since)
     if isinstance(until, Time):
         end = await offset_at(records, partition, until.ms + 1)
     elif until is not None:
-        end = await _offset_of(records, partition, until) + 1
+        end = await _offset_of(records, cell, partition, until) + 1
     if end <= begins:
-        there = await _what_is_there(records, partition)
+        there = await _what_is_there(records, cell, partition)
         raise NothingThereError(f"{there}; nothing lies from {where} to {_in_words(until)}")
     return end
 
 
-async def _offset_of(records: Records, partition: int, place: Place) -> int:
+async def _offset_of(records: Records, cell: str, partition: int, place: Place) -> int:
     _, end = await records.bounds(partition)
     offset = await offset_at(records, partition, place.ms) if isinstance(place, Time) else place
     if offset >= end:
-        there = await _what_is_there(records, partition)
+        there = await _what_is_there(records, cell, partition)
         raise NothingThereError(f"{there}; nothing lies at {_in_words(place)} or later")
     return offset
 
 
-async def _what_is_there(records: Records, partition: int) -> str:
+async def _what_is_there(records: Records, cell: str, partition: int) -> str:
     first, end = await records.bounds(partition)
     ends = [each for at in (first, end - 1) for each in await records.events(partition, at, at + 1)]
     times = " to ".join(clock(time_of(each)) for each in ends)
-    return f"the log holds offsets {first} to {end - 1}, of {times}"
+    return f"the log of cell {cell} holds offsets {first} to {end - 1}, of {times}"
 
 
 def _in_words(place: Place | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 
@@ -42,6 +42,6 @@ def _place(text: str, *, others: str) -> Place:
     if text.isdecimal():
         return int(text)
     try:
-        return Time(round(datetime.fromisoformat(text).timestamp() * 1000))
-    except ValueError:
+        return Time(round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000))
+    except (ValueError, OverflowError):
         raise ArgumentTypeError(f"{text} is {others} 7282 or 2026-11-19T10:00:00Z") from None

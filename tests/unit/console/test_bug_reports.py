@@ -253,7 +253,11 @@ def test_a_report_of_nothing_is_not_written(
     cell: OwnedCell, tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     code, told = run(capfd, "audit", "export", tmp_path / "report.gz", *words)
-    assert (code, "the log holds offsets 0 to" in told, "nothing lies" in told) == (1, True, True)
+    assert (code, "the log of cell default holds offsets 0 to" in told, "nothing lies" in told) == (
+        1,
+        True,
+        True,
+    )
     assert not list(tmp_path.iterdir())
 
 

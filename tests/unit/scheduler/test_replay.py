@@ -393,7 +393,9 @@ def test_a_report_whose_last_decisions_are_gone_names_them(
     code, told = run(capsys, path)
     assert (code, ", up to #99: #100 to #102 are missing" in told, "identical:" in told) == (1, True, False)
     main([str(path), "--json"])
-    assert not json.loads(capsys.readouterr().out)["identical"]
+    shown = json.loads(capsys.readouterr().out)
+    assert not shown["identical"]
+    assert "#100 to #102 are missing" in shown["lacks"][0]
     code, told = run(capsys, path, "--pseudonyms", tmp_path / "out.gz")
     assert (code, "#100 to #102" in told, (tmp_path / "out.gz").exists()) == (1, True, False)
 
@@ -440,6 +442,7 @@ def test_a_line_that_is_broken_is_named(
         ("--from", "999999"),
         ("--from", "2030-01-01T00:00:00Z"),
         ("--until", "99999"),
+        ("--from", "9999-12-31T23:59:59Z"),
         ("--until", "1960-01-01T00:00:00Z"),
         ("--from", "60", "--until", "50"),
     ],
@@ -450,7 +453,10 @@ def test_a_replay_of_nothing_is_not_identical(
     end = asyncio.run(FileRecords.open(path).bounds(0))[1]
     code, told = run(capsys, path, *words)
     assert code == 2
-    assert f"the log holds offsets 0 to {end - 1}, of 1970-01-01T00:16:40.000+00:00 to 1970-" in told
+    assert (
+        f"the log of cell default holds offsets 0 to {end - 1}, of 1970-01-01T00:16:40.000+00:00 to 1970-"
+        in told
+    )
     assert "nothing lies" in told
     assert "identical" not in told
 
@@ -462,6 +468,9 @@ def test_who_names_no_place_hears_of_all_that_there_are(capsys: pytest.CaptureFi
     with pytest.raises(SystemExit):
         main(["--until", "rebuild"])
     assert "rebuild is no offset and no time: write 7282 or" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--until", "9999-12-31T23:59:59-12:00"])
+    assert "is no offset and no time" in capsys.readouterr().err
 
 
 def test_a_name_that_nobody_knew_is_a_problem(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,9 @@ async def _export(context: Context, cell: str, path: Path) -> Header:
     records = KafkaRecords(settings)
     try:
         beginning = await find_beginning(records, cell, partition, options.since)
-        end = await find_end(records, partition, options.until, since=options.since, beginning=beginning)
+        end = await find_end(
+            records, cell, partition, options.until, since=options.since, beginning=beginning
+        )
         header = Header(
             cell=cell, partition=partition, since=str(beginning), until=f"the event at offset {end - 1}"
         )

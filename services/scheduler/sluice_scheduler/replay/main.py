@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,24 +95,24 @@ async def _of_file(options: argparse.Namespace) -> int:
     if header.pseudonyms and not options.json:
         print(f"{options.file}: names are pseudonyms, and decisions were decided anew with them")
     cells = {header.cell: header.partition}
-    return max(code, await _replay(records, cells, options, whole=not records.lacks))
+    return max(code, await _replay(records, cells, options, lacks=records.lacks))
 
 
 async def _replay(
-    records: Records, cells: dict[str, int], options: argparse.Namespace, *, whole: bool = True
+    records: Records, cells: dict[str, int], options: argparse.Namespace, *, lacks: Sequence[str] = ()
 ) -> int:
     """And what was asked for, with `--state`, some cell must have known."""
-    results = [await _replay_cell(records, cell, at, options, whole=whole) for cell, at in cells.items()]
+    results = [await _replay_cell(records, cell, at, options, lacks=lacks) for cell, at in cells.items()]
     knew = not options.state or any(knows for _, knows in results)
     return max(EXIT_DIFFERENT if differs or not knew else 0 for differs, _ in results)
 
 
 async def _replay_cell(
-    records: Records, cell: str, partition: int, options: argparse.Namespace, *, whole: bool
+    records: Records, cell: str, partition: int, options: argparse.Namespace, *, lacks: Sequence[str]
 ) -> tuple[bool, bool]:
     """Whether it differs, and whether it knew what `--state` names."""
     beginning = await find_beginning(records, cell, partition, options.since, schema=SCHEMA)
-    await find_end(records, partition, options.until, since=options.since, beginning=beginning)
+    await find_end(records, cell, partition, options.until, since=options.since, beginning=beginning)
 
     def player() -> Player:
         return Player(
@@ -121,8 +122,8 @@ async def _replay_cell(
     found = Comparison(player())
     await found.run(options.until)
     state = found.player.state
-    shown: dict[str, Any] = {"cell": cell} | summary_as_json(found, whole=whole)
-    lines = [f"cell {cell}: {summary(found, whole=whole)}"]
+    shown: dict[str, Any] = {"cell": cell} | summary_as_json(found, lacks)
+    lines = [f"cell {cell}: {summary(found, whole=not lacks)}"]
     if found.difference is not None:
         parting = await _part(found.difference, state, player())
         state = parting.behind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,10 @@ def summary(found: Comparison, *, whole: bool) -> str:
     return "; ".join(parts)
 
 
-def summary_as_json(found: Comparison, *, whole: bool) -> dict[str, Any]:
+def summary_as_json(found: Comparison, lacks: Sequence[str]) -> dict[str, Any]:
     return {
-        "identical": found.difference is None and whole,
+        "identical": found.difference is None and not lacks,
+        "lacks": list(lacks),
         "beginning": str(found.player.beginning),
         "nextOffset": found.offset + 1,
         "records": found.records,
