@@ -10,7 +10,7 @@ from typing import Final
 from sluice.codec import EVENTS, UnreadableRecordError, find_header
 from sluice.events import RebuildEvent
 from sluice.kafka import Received
-from sluice.places import Time, Where
+from sluice.places import Place, Time, Where
 from sluice.records import PIECE, Records
 from sluice.snapshots import Gathering, Snapshot
 from sluice.times import clock
@@ -20,6 +20,10 @@ _REBUILD: Final = EVENTS.ce_type(RebuildEvent.type)
 
 class NoBeginningError(Exception):
     """Says from where on the log could be replayed, if from anywhere."""
+
+
+class NothingThereError(Exception):
+    """Nothing lies at or between the places that were asked for. Says what there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +43,10 @@ async def find_beginning(
 ) -> Beginning:
     """The last one before that place. Snapshots of another schema than `schema` are passed over."""
     first, end = await records.bounds(partition)
-    if isinstance(where, Time):
-        where = await offset_at(records, partition, where.ms)
+    if first == end:
+        raise NoBeginningError(f"nothing to begin with: the log holds no events of cell {cell}")
+    if isinstance(where, int | Time):
+        where = await _offset_of(records, cell, partition, where)
     till = where if isinstance(where, int) else end
     if where != "rebuild":
         async for found in _snapshots(records, cell, partition, schema):
@@ -59,6 +65,50 @@ async def find_beginning(
         f"nothing to begin with: the log holds events {first} to {end - 1} of cell {cell}, and among them no REBUILD "
         "and no snapshot" + (f" up to offset {till}" if till < end else "")
     )
+
+
+async def find_end(
+    records: Records, cell: str, partition: int, until: Place | None, *, since: Where, beginning: Beginning
+) -> int:
+    """The offset behind the last event that `until` names. NothingThereError if none lies between."""
+    _, end = await records.bounds(partition)
+    begins, where = beginning.next_offset, str(beginning)
+    if isinstance(since, int | Time):
+        begins, where = max(begins, await _offset_of(records, cell, partition, since)), _in_words(since)
+    if isinstance(until, Time):
+        end = await offset_at(records, partition, until.ms + 1)
+    elif until is not None:
+        end = await _offset_of(records, cell, partition, until) + 1
+    if end <= begins:
+        there = await _what_is_there(records, cell, partition)
+        raise NothingThereError(f"{there}; nothing lies from {where} to {_in_words(until)}")
+    return end
+
+
+async def _offset_of(records: Records, cell: str, partition: int, place: Place) -> int:
+    _, end = await records.bounds(partition)
+    offset = await offset_at(records, partition, place.ms) if isinstance(place, Time) else place
+    if offset >= end:
+        there = await _what_is_there(records, cell, partition)
+        raise NothingThereError(f"{there}; nothing lies at {_in_words(place)} or later")
+    return offset
+
+
+async def _what_is_there(records: Records, cell: str, partition: int) -> str:
+    first, end = await records.bounds(partition)
+    ends = [each for at in (first, end - 1) for each in await records.events(partition, at, at + 1)]
+    times = " to ".join(clock(time_of(each)) for each in ends)
+    return f"the log of cell {cell} holds offsets {first} to {end - 1}, of {times}"
+
+
+def _in_words(place: Place | None) -> str:
+    match place:
+        case None:
+            return "its end"
+        case Time(ms):
+            return clock(ms)
+        case _:
+            return f"offset {place}"
 
 
 async def _snapshots(

@@ -17,3 +17,8 @@ BEGINNING: Final = "0" * 64
 def link(previous: str, ce_type: str, value: bytes) -> str:
     """The hash of a decision that carries this one of its predecessor: the next one carries it."""
     return sha256(f"{previous} {ce_type}\n".encode() + value).hexdigest()
+
+
+def numbers_are(first: int, last: int) -> str:
+    """Decisions, as sentences begin with them."""
+    return f"#{first} is" if first == last else f"#{first} to #{last} are"

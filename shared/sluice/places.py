@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 
@@ -29,13 +29,19 @@ def where(text: str) -> Where:
         case "rebuild" | "snapshot":
             return text
         case _:
-            return place(text)
+            return _place(
+                text, others="neither rebuild nor snapshot, no offset and no time: write one of these, as"
+            )
 
 
 def place(text: str) -> Place:
+    return _place(text, others="no offset and no time: write")
+
+
+def _place(text: str, *, others: str) -> Place:
     if text.isdecimal():
         return int(text)
     try:
-        return Time(round(datetime.fromisoformat(text).timestamp() * 1000))
-    except ValueError:
-        raise ArgumentTypeError(f"{text} is no offset and no time: write 2026-11-19T10:00:00Z") from None
+        return Time(round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000))
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(f"{text} is {others} 7282 or 2026-11-19T10:00:00Z") from None

@@ -12,6 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NoReturn
 
+#: The last resort of every message about a server that does not answer.
+START_OR_POINT: Final = (
+    'start the embedded stack and point this shell at it (make up, then eval "$(make env)"), '
+    "or set {variable} to where it is"
+)
 #: What a shell shows of a program whose reader went away before it had said everything.
 UNREAD: Final = 128 + signal.SIGPIPE
 #: And of one that somebody has interrupted (Ctrl-C).

@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from asked import some_minutes
 from audit import Audit
 from bug_reports import REPORTS
 from churn import TENANTS, life, nothing_is_left
@@ -39,17 +40,20 @@ _QUIET_S = (0.5, 8.0)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=20)
+    parser = argparse.ArgumentParser(description=__doc__, prog="make chaos")
+    parser.add_argument("--minutes", type=some_minutes, default=20)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--fault", help="only faults whose name begins like this")
     arguments = parser.parse_args()
+    chosen = [each for each in faults() if each.startswith(arguments.fault or "")]
+    if not chosen:
+        there = "".join(f"\n  {each}" for each in faults())
+        parser.error(f"no fault begins with {arguments.fault}; there are:{there}")
     print(
         f"seed {arguments.seed}: the same faults in the same order, though not at the same moments",
         flush=True,
     )
     forget_given_endpoints()
-    chosen = [each for each in faults() if each.startswith(arguments.fault or "")]
     report = Report()
     with a_world(random.Random(arguments.seed)) as world:
         try:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from asked import some_minutes
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from properties import Content
 from registry import HISTORIES, Check
@@ -23,8 +24,8 @@ _ROUND: Final = 20  # histories of one seed
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser = argparse.ArgumentParser(description=__doc__, prog="make soak-core")
+    parser.add_argument("--minutes", type=some_minutes, default=60)
     parser.add_argument("--seed", type=int, help="play only the round of this seed")
     arguments = parser.parse_args()
     until = time.monotonic() + arguments.minutes * 60

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sluice.chain import BEGINNING, PREVIOUS_HEADER, link
+from sluice.chain import BEGINNING, PREVIOUS_HEADER, link, numbers_are
 from sluice.codec import DECISIONS, EPOCH_HEADER, UnreadableRecordError, find_header
 from sluice.decisions import Decision, Fence
 from sluice.kafka import Received
@@ -96,7 +96,7 @@ class Verifier:
             self._find(
                 -1,
                 first,
-                f"{_numbers(first, published - 1)} missing at the end: the ledger has published them",
+                f"{numbers_are(first, published - 1)} missing at the end: the ledger has published them",
             )
         elif next_seq - 1 in self._known and self._known[next_seq - 1].hash != chain:
             self._find(
@@ -243,7 +243,3 @@ class Verifier:
             what = f"#{last.seq} was edited: it is not the one whose hash #{found.seq} carries"
             self._find(last.offset, last.seq, what)
         self._go_on(found)
-
-
-def _numbers(first: int, last: int) -> str:
-    return f"#{first} is" if first == last else f"#{first} to #{last} are"

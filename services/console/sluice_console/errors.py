@@ -15,10 +15,3 @@ class ConsoleError(Exception):
     def __init__(self, problem: str, *, remedy: str) -> None:
         super().__init__(problem)
         self.remedy = remedy
-
-
-#: The last resort of every message about a server that does not answer.
-START_OR_POINT: Final = (
-    'start the embedded stack and point this shell at it (make up, then eval "$(make env)"), '
-    "or set {variable} to where it is"
-)

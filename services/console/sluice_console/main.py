@@ -107,7 +107,10 @@ def _add_reports(
 ) -> None:
     summary = "what happened to a cell, in one file that `sluice replay` plays without any server"
     export = _add(audits, "export", "export.export", summary, shared)
-    export.add_argument("file", type=Path, metavar="FILE", help="to be written")
+    export.add_argument(
+        "file", type=Path, metavar="FILE", help="to be written; not one that is there already"
+    )
+    export.add_argument("--force", action="store_true", help="replace FILE if it is there already")
     export.add_argument(
         "--from",
         dest="since",

@@ -15,9 +15,10 @@ from typing import Any, Final, TypeAlias, cast
 import redis
 from pydantic_core import from_json
 from redis.exceptions import RedisError
+from sluice.programs import START_OR_POINT
 from sluice.values import Epoch
 
-from sluice_console.errors import START_OR_POINT, ConsoleError
+from sluice_console.errors import ConsoleError
 
 #: An entity as its JSON describes it; what it may hold is defined by the scheduler's core.
 Entity: TypeAlias = Mapping[str, Any]

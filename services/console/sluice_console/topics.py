@@ -12,9 +12,10 @@ from typing import Final, Self
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 from sluice.kafka import DEAD_LETTER_PREFIX, Received, client_options
+from sluice.programs import START_OR_POINT
 from sluice.settings import Settings
 
-from sluice_console.errors import START_OR_POINT, ConsoleError
+from sluice_console.errors import ConsoleError
 
 _ANSWERS_WITHIN_MS: Final = 5_000
 #: A log that ends in records that never arrive is given up after so many empty polls.

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sluice import settings as sluice_settings
-from sluice.programs import ends_quietly
+from sluice.programs import START_OR_POINT, ends_quietly
 from sluice.settings import Settings
 
 from sluice_scheduler.core.reports.explain import Answer, by_application, keys_of, pausing, waiting, why
@@ -24,7 +24,7 @@ from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.stored.accounts import Pod, Workload
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.redis import RedisLedger
-from sluice_scheduler.ports import LedgerError
+from sluice_scheduler.ports import LedgerError, SilentLedgerError
 
 #: So many claims of a queue are told about.
 MOST: Final = 20
@@ -41,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     cells = list(settings.cells) if options.cell is None else [options.cell]
     try:
         states = asyncio.run(_states(settings, cells))
+    except SilentLedgerError as error:
+        remedy = START_OR_POINT.format(variable="SLUICE_REDIS")
+        print(f"sluice explain: {error}\n  remedy: {remedy}", file=sys.stderr)
+        return 1
     except LedgerError as error:
         print(f"sluice explain: {error}", file=sys.stderr)
         return 1

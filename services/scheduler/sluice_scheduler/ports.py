@@ -82,6 +82,10 @@ class LedgerError(Exception):
     """The ledger is not where its writer believed: load it again."""
 
 
+class SilentLedgerError(LedgerError):
+    """Its server gives no answer."""
+
+
 class UnreadableLedgerError(LedgerError):
     """What the ledger holds can't be made sense of, and says why: rebuild it."""
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Final, NamedTuple
 
+from asked import at_least_one, some_minutes
 from simulation.system.actions import KEPT, Trace, draw_trace
 from simulation.system.checkers import Violation
 from simulation.system.play import play
@@ -33,10 +34,10 @@ class Played(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="make sim")
-    parser.add_argument("--seeds", type=int, help="so many runs")
-    parser.add_argument("--minutes", type=float, help="for so long")
+    parser.add_argument("--seeds", type=at_least_one, help="so many runs")
+    parser.add_argument("--minutes", type=some_minutes, help="for so long")
     parser.add_argument("--seed", type=int, help="repeat one, and say what did not hold")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--workers", type=at_least_one, default=os.cpu_count())
     options = parser.parse_args()
     if options.seed is not None:
         failed = _told([play_and_shrink(options.seed)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ def test_all_of_it_is_replayed(cell: OwnedCell, tmp_path: Path, capfd: pytest.Ca
     [
         ("45", "60"),
         ("1970-01-01T00:17:10+00:00", "1970-01-01T00:17:30+00:00"),
-        ("snapshot", "1000"),
+        ("snapshot", "1970-01-02T00:00:00Z"),
     ],
 )
 def test_a_piece_of_it_is_replayed_from_a_snapshot(
@@ -193,6 +194,71 @@ def test_a_hand_edited_decision_is_named(cell: OwnedCell, capfd: pytest.CaptureF
     assert code == 1
     assert f"cell default  @{at}" in told
     assert "#20 was edited: it is not the one whose hash #21 carries" in told
+    assert "decisions with 1 fault, named above" in told
+    assert "in one chain" not in told
+
+
+def test_a_report_whose_last_decision_is_gone_is_not_in_order(
+    cell: OwnedCell, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.gz"
+    run(capfd, "audit", "export", path)
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    seq = max(each.seq for each in cell.decisions)
+    [last] = [at for at, line in enumerate(lines) if rf"\"seq\":{seq}," in line.decode()]
+    path.write_bytes(gzip.compress(b"".join(lines[:last] + lines[-1:])))
+    code, told = run(capfd, "audit", "verify", path)
+    assert (code, f", up to #{seq - 1}: #{seq} is missing" in told) == (1, True), told
+    path.write_bytes(gzip.compress(b"".join(lines[:40])))
+    code, told = run(capfd, "audit", "verify", path)
+    assert (code, "cut off: it ends with the event at offset 38" in told) == (1, True), told
+    assert "all decisions are missing" in told
+
+
+def test_a_report_of_a_newer_version_wants_another_sluice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.gz"
+    path.write_bytes(gzip.compress(b'{"format": "sluice-bug-report", "version": 99}\n'))
+    code, told = run(capfd, "audit", "verify", path)
+    assert (code, "remedy: take the version of Sluice that wrote it" in told) == (1, True)
+    assert "name a file" not in told
+
+
+def test_a_file_that_is_there_is_replaced_only_on_demand(
+    cell: OwnedCell, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.gz"
+    path.write_text("a diary")
+    for words in ((), ("--pseudonyms",)):
+        code, told = run(capfd, "audit", "export", path, *words)
+        assert (code, "say --force to replace it" in told, path.read_text()) == (1, True, "a diary")
+    assert run(capfd, "audit", "export", path, "--force", "--pseudonyms")[0] == 0
+    assert FileRecords.open(path).header.pseudonyms
+    code, told = run(capfd, "audit", "export", tmp_path, "--force")
+    assert (code, f"{tmp_path} is a folder" in told) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "2030-01-01T00:00:00Z"),
+        ("--from", "999999"),
+        ("--to", "999999"),
+        ("--from", "60", "--to", "50"),
+        ("--from", "1970-01-01T00:17:30Z", "--to", "1970-01-01T00:17:10Z"),
+    ],
+)
+def test_a_report_of_nothing_is_not_written(
+    cell: OwnedCell, tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    code, told = run(capfd, "audit", "export", tmp_path / "report.gz", *words)
+    assert (code, "the log of cell default holds offsets 0 to" in told, "nothing lies" in told) == (
+        1,
+        True,
+        True,
+    )
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("since", ["rebuild", "45"])

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.owned_cell import SETTINGS, OwnedCell, until
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 from sluice.beginnings import Beginning, NoBeginningError, find_beginning
 from sluice.bugreport import FileRecords, Header, Log, write
 from sluice.codec import DECISIONS, Message
 from sluice.events import PodEvent, PodFacts, TickEvent
 from sluice.kafka import Received
 from sluice.places import Place, Time, Where
+from sluice.records import KafkaRecords
 from sluice.snapshots import Part
 from sluice_scheduler.core.passes import schedule
+from sluice_scheduler.explain import main as explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.ledger.entities import dump
 from sluice_scheduler.ports import SCHEMA
@@ -277,11 +279,11 @@ def test_what_was_known_at_a_moment_is_shown(
     path: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
     code, told = run(capsys, path, "--until", place, "--state", "a/pod-25", "--json")
-    assert code == 0
     known = json.loads(told)["known"]
     if place == "40":
-        assert known is None
+        assert (code, known) == (1, None)
     else:
+        assert code == 0
         assert known["state"]["pod/local/pod-pod-25"]["phase"] == "Assumed"
         assert known["timeMs"] == BEGAN_MS + 20_000
     code, told = run(capsys, path, "--until", place, "--state", "a")
@@ -327,7 +329,7 @@ def test_a_file_that_lacks_events_is_told(tmp_path: Path, capsys: pytest.Capture
     [
         (
             {"format": "sluice-bug-report", "version": 99},
-            "has version 99, and this version of Sluice reads 1",
+            "has version 99, and this version of Sluice reads 2\n  remedy: take the version of Sluice that wrote it",
         ),
         ({"format": "diary"}, "is no bug report: `sluice audit export` writes them"),
     ],
@@ -346,6 +348,156 @@ def test_a_report_that_was_cut_off_is_refused(path: Path, capsys: pytest.Capture
     path.write_bytes(path.read_bytes()[:-100])
     code, told = run(capsys, path)
     assert (code, "can't be read as a bug report" in told) == (1, True)
+
+
+def cut(
+    path: Path, *, keep: int = 10**6, without: Callable[[dict[str, Any]], bool] = lambda line: False
+) -> int:
+    """Leaves the first lines of a report, but for some; how many lines it had."""
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    kept = [line for line in lines[:keep] if not without(json.loads(line))]
+    path.write_bytes(gzip.compress(b"".join(kept)))
+    return len(lines)
+
+
+def test_a_report_whose_tail_is_gone_is_not_identical(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = cut(path)
+    cut(path, keep=whole - 1)
+    code, told = run(capsys, path)
+    assert (code, "the file was cut off: it ends with decisions up to #102, and at least" in told) == (
+        1,
+        True,
+    )
+    cut(path, keep=80)
+    code, told = run(capsys, path)
+    assert code == 1
+    assert (
+        "it ends with the event at offset 78, and was written up to its end; all decisions are missing"
+        in told
+    )
+    assert "identical:" not in told
+    assert "behind its end are not in the file" in told
+    cut(path, keep=1)
+    code, told = run(capsys, path, "--json")
+    assert (code, "it ends with what stands before all events" in told) == (1, True)
+    assert "the log holds no events of cell default" in told
+
+
+def test_a_report_whose_last_decisions_are_gone_names_them(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def is_gone(line: dict[str, Any]) -> bool:
+        return line.get("log") == "decision" and json.loads(line["value"])["seq"] >= 100
+
+    cut(path, without=is_gone)
+    code, told = run(capsys, path)
+    assert (code, ", up to #99: #100 to #102 are missing" in told, "identical:" in told) == (1, True, False)
+    main([str(path), "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert not shown["identical"]
+    assert "#100 to #102 are missing" in shown["lacks"][0]
+    code, told = run(capsys, path, "--pseudonyms", tmp_path / "out.gz")
+    assert (code, "#100 to #102" in told, (tmp_path / "out.gz").exists()) == (1, True, False)
+
+
+def test_of_a_report_of_an_older_version_it_is_said_that_its_end_can_not_be_checked(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = cut(path)
+    cut(path, keep=whole - 1)
+    lines = gzip.decompress(path.read_bytes()).replace(b'"version": 2', b'"version": 1', 1)
+    path.write_bytes(gzip.compress(lines))
+    code, told = run(capsys, path)
+    assert (code, "identical: 102" in told, "whether its end is missing can't be checked" in told) == (
+        0,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"log": "event", \n', "line 101, column 18: Expecting property name"),
+        ("[]\n", "line 101 can't be read"),
+        ('{"log": "event"}\n', "line 101: the record has no 'offset'"),
+        ('{"log": "diary"}\n', "line 101: there is no log 'diary'"),
+    ],
+)
+def test_a_line_that_is_broken_is_named(
+    path: Path, capsys: pytest.CaptureFixture[str], line: str, why: str
+) -> None:
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    path.write_bytes(gzip.compress("".join([*lines[:100], line, *lines[101:]]).encode()))
+    code, told = run(capsys, path)
+    assert (code, why in told, "remedy: name a file" in told) == (1, True, True), told
+
+
+# ---- places where nothing lies
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "999999"),
+        ("--from", "2030-01-01T00:00:00Z"),
+        ("--until", "99999"),
+        ("--from", "9999-12-31T23:59:59Z"),
+        ("--until", "1960-01-01T00:00:00Z"),
+        ("--from", "60", "--until", "50"),
+    ],
+)
+def test_a_replay_of_nothing_is_not_identical(
+    path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    end = asyncio.run(FileRecords.open(path).bounds(0))[1]
+    code, told = run(capsys, path, *words)
+    assert code == 2
+    assert (
+        f"the log of cell default holds offsets 0 to {end - 1}, of 1970-01-01T00:16:40.000+00:00 to 1970-"
+        in told
+    )
+    assert "nothing lies" in told
+    assert "identical" not in told
+
+
+def test_who_names_no_place_hears_of_all_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--from", "foo"])
+    assert "foo is neither rebuild nor snapshot, no offset and no time: write one" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--until", "rebuild"])
+    assert "rebuild is no offset and no time: write 7282 or" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--until", "9999-12-31T23:59:59-12:00"])
+    assert "is no offset and no time" in capsys.readouterr().err
+
+
+def test_a_name_that_nobody_knew_is_a_problem(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = run(capsys, path, "--state", "nosuch")
+    assert (code, "the core knew nothing of nosuch" in told) == (1, True)
+
+
+def test_pseudonyms_do_not_replace_a_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = path.read_bytes()
+    code, told = run(capsys, path, "--pseudonyms", path)
+    assert (code, f"{path} is there already" in told, path.read_bytes()) == (1, True, before)
+
+
+def test_without_a_server_the_remedy_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(records: KafkaRecords, partition: int) -> Any:
+        raise KafkaTimeoutError("Unable to bootstrap")
+
+    monkeypatch.setattr(KafkaRecords, "bounds", silent)
+    monkeypatch.setenv("SLUICE_KAFKA", "127.0.0.1:1")
+    monkeypatch.setenv("SLUICE_REDIS", "redis://127.0.0.1:1/0")
+    code, told = run(capsys)
+    assert (code, "Kafka at 127.0.0.1:1 gives no answer" in told, "make up" in told) == (1, True, True)
+    code = explain(["a"])
+    told = capsys.readouterr().err
+    assert (code, "or set SLUICE_REDIS to where it is" in told) == (1, True)
 
 
 def test_bytes_that_are_no_text_survive(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ GROWN_TOO_LATE = "grow: w has ended by 2s: let it grow earlier, or submit anothe
         ("kind: Scenario", "kind: Play", 2, "kind"),
         ("{name: a}", "{name: a, wieght: 2}", 6, "queues.0.wieght"),
         ("{name: a}", "{name: a, parent: p}", 6, "there is no queue p"),
-        ("queues:", "queues: [", 6, "no YAML"),
+        ("queues:", "queues: [", 6, ":6:3: not valid YAML"),
         ("{name: a}", "{name: a, reclaim: {grace: 10s}}", 6, "graceSeconds"),
         ("{name: a}", "{name: a, parent: a}", 6, "a stands below itself"),
         ("events:", "events:\n  - {at: 0s, setQueue: {name: a, limit: {cpu: lots}}}", 8, "setQueue.limit"),
@@ -140,7 +140,10 @@ def test_what_is_wanted_is_said_in_our_own_words(old: str, new: str, told: str) 
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(GOOD.encode().replace(b"{name: a}", b"{name: \xe9}"), ":6: no UTF-8"), (b"[" * 5_000, ":1: no YAML")],
+    [
+        (GOOD.encode().replace(b"{name: a}", b"{name: \xe9}"), ":6: no UTF-8"),
+        (b"[" * 5_000, ":1: not valid YAML"),
+    ],
 )
 def test_what_is_no_text_or_no_yaml_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, words: str
@@ -156,17 +159,23 @@ def test_what_is_no_text_or_no_yaml_is_told(
     [
         (["--part", "0.5"], "--part is of a trace"),
         (["--policy", "lottery"], "there is no policy 'lottery'"),
-        (["--plot", "/nowhere/out.png"], "--plot: /nowhere/out.png: No such file or directory"),
-        (["--plot", "out.doc"], "--plot: out.doc: Format 'doc' is not supported"),
+        (
+            ["--plot", "/nowhere/out.png"],
+            "--plot: /nowhere/out.png can't be written: there is no folder /nowhere",
+        ),
+        (["--plot", "/"], "--plot: / is a folder: name a file in it"),
+        (["--plot", "out.doc"], "--plot: out.doc: no picture is called .doc: name one of "),
     ],
 )
-def test_what_is_asked_for_in_vain_is_told(
+def test_what_is_asked_for_in_vain_is_told_before_anything_is_played(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     file = tmp_path / "scenario.yaml"
     file.write_text(GOOD)
     assert main([str(file), *arguments]) == 2
-    assert words in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert words in told.err
+    assert told.out == ""
 
 
 LINES = """apiVersion: sluice.dev/v1alpha1

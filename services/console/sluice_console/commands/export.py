@@ -8,14 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pydantic_core import from_json
-from sluice.beginnings import Beginning, NoBeginningError, find_beginning, offset_at, time_of
-from sluice.bugreport import Header, Log, write
+from sluice.beginnings import (
+    Beginning,
+    NoBeginningError,
+    NothingThereError,
+    find_beginning,
+    find_end,
+    time_of,
+)
+from sluice.bugreport import Header, Log, seq_and_time, write
 from sluice.codec import EVENTS, UnreadableRecordError, find_header
 from sluice.events import SetAsideEvent
 from sluice.kafka import Received
-from sluice.places import Place, Time
 from sluice.records import PIECE, KafkaRecords, Records
+from sluice.targets import TargetError, expect_new, expect_writable
 
 from sluice_console import extensions
 from sluice_console.commands import Context
@@ -32,17 +38,21 @@ def export(context: Context) -> int:
             "a bug report is about one cell", remedy=f"name one with --cell: {', '.join(cells)}"
         )
     path: Path = context.options.file
-    if not path.parent.is_dir():
-        raise ConsoleError(
-            f"{path} can't be written: there is no folder {path.parent}", remedy="make it first"
-        )
+    try:
+        if context.options.force:
+            expect_writable(path)
+        else:
+            expect_new(path, remedy="name another file, or say --force to replace it")
+    except TargetError as error:
+        raise ConsoleError(str(error), remedy=error.remedy) from error
     with reading(context), TemporaryDirectory(dir=path.parent, prefix=".sluice-") as folder:
-        plain = Path(folder) / "plain"
-        header = asyncio.run(_export(context, cells[0], plain if context.options.pseudonyms else path))
+        plain, renamed = Path(folder) / "plain", Path(folder) / "pseudonyms"
+        header = asyncio.run(_export(context, cells[0], plain))
         if context.options.pseudonyms:
-            code = extensions.run("replay", [str(plain), "--pseudonyms", str(path)])
+            code = extensions.run("replay", [str(plain), "--pseudonyms", str(renamed)])
             if code != OK:
                 raise ConsoleError("nothing was written", remedy="export it without --pseudonyms")
+        (renamed if context.options.pseudonyms else plain).replace(path)
     context.out.print(f"{path}: cell {header.cell}, from {header.since} to {header.until}", soft_wrap=True)
     return OK
 
@@ -53,23 +63,20 @@ async def _export(context: Context, cell: str, path: Path) -> Header:
     records = KafkaRecords(settings)
     try:
         beginning = await find_beginning(records, cell, partition, options.since)
-        end = await _end(records, partition, options.until)
+        end = await find_end(
+            records, cell, partition, options.until, since=options.since, beginning=beginning
+        )
         header = Header(
             cell=cell, partition=partition, since=str(beginning), until=f"the event at offset {end - 1}"
         )
         await write(path, header, _records(records, partition, beginning, end))
     except NoBeginningError as error:
         raise ConsoleError(str(error), remedy="begin later (--from)") from error
+    except NothingThereError as error:
+        raise ConsoleError(str(error), remedy="write places that lie in the log (--from, --to)") from error
     finally:
         await records.close()
     return header
-
-
-async def _end(records: Records, partition: int, until: Place | None) -> int:
-    if isinstance(until, Time):
-        return await offset_at(records, partition, until.ms + 1)
-    _, end = await records.bounds(partition)
-    return end if until is None else min(end, until + 1)
 
 
 async def _records(
@@ -88,7 +95,7 @@ async def _records(
     first = await _first_decision(records, partition, beginning.next_seq)
     for at in range(first, last, PIECE):
         for received in await records.decisions(partition, at, min(at + PIECE, last)):
-            if _about(received)[1] <= last_ms:
+            if seq_and_time(received)[1] <= last_ms:
                 yield "decision", received
 
 
@@ -111,18 +118,10 @@ async def _first_decision(records: Records, partition: int, next_seq: int) -> in
     found = end
     while first < end:
         piece = await records.decisions(partition, max(first, end - PIECE), end)
-        seqs = [(_about(received)[0], received.offset) for received in piece]
+        seqs = [(seq_and_time(received)[0], received.offset) for received in piece]
         ours = [offset for seq, offset in seqs if seq >= next_seq]
         if not ours and any(seq for seq, _ in seqs):
             break
         found = min([found, *ours])
         end -= PIECE
     return found
-
-
-def _about(received: Received) -> tuple[int, int]:
-    """A decision's seq and time; 0 of what can't be read."""
-    with suppress(ValueError, KeyError, TypeError):
-        record = from_json(received.value or b"")
-        return int(record["seq"]), int(record["timeMs"])
-    return 0, 0

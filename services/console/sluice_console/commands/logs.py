@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice.kafka import LogError
+from sluice.programs import START_OR_POINT
 
 from sluice_console.commands import Context
-from sluice_console.errors import START_OR_POINT, ConsoleError
+from sluice_console.errors import ConsoleError
 from sluice_console.topics import Topics
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sluice.bugreport import BugReportError, FileRecords
+from sluice.bugreport import NO_END, BugReportError, FileRecords
 from sluice.records import PIECE, KafkaRecords, Records
 
 from sluice_console import extensions
@@ -30,13 +30,17 @@ def show(context: Context) -> int:
 
 
 def _of_file(context: Context) -> list[Verifier]:
-    """Nothing says where it should end."""
+    """Its last line says where it should end."""
     path: Path = context.options.file
     try:
         records = FileRecords.open(path)
     except BugReportError as error:
-        raise ConsoleError(str(error), remedy="name a file that `sluice audit export` wrote") from error
-    return [asyncio.run(_verify(records, records.header.cell, records.header.partition))]
+        raise ConsoleError(str(error), remedy=error.remedy) from error
+    if not records.tells_its_end:
+        print(f"sluice: {path}: {NO_END}", file=sys.stderr)
+    verifier = asyncio.run(_verify(records, records.header.cell, records.header.partition))
+    verifier.findings += [Finding(offset=-1, seq=0, what=lack) for lack in records.lacks]
+    return [verifier]
 
 
 def _of_cells(context: Context) -> list[Verifier]:
@@ -88,7 +92,13 @@ def _print(context: Context, verifier: Verifier) -> None:
         for finding in findings:
             where = f"@{finding.offset}" if finding.offset >= 0 else "the end"
             context.out.print(f"cell {verifier.cell}  {where:<9} {finding.what}", style=style, soft_wrap=True)
-    parts = [f"{verifier.decisions:,} decisions in one chain", f"{verifier.statuses:,} statuses beside it"]
+    faults = len(verifier.findings)
+    chain = (
+        "in one chain"
+        if not faults
+        else f"with {faults:,} {'fault' if faults == 1 else 'faults'}, named above"
+    )
+    parts = [f"{verifier.decisions:,} decisions {chain}", f"{verifier.statuses:,} statuses beside it"]
     if verifier.unchained:
         parts.append(f"{verifier.unchained:,} decisions before it, of a version without")
     if verifier.late:

@@ -23,6 +23,7 @@ from sluice_scheduler.ports import (
     Meta,
     NewerLedgerError,
     OutboxEntry,
+    SilentLedgerError,
     UnreadableLedgerError,
 )
 
@@ -144,7 +145,7 @@ class RedisLedger:
         try:
             return await asyncio.shield(asyncio.ensure_future(call))
         except RedisError as error:
-            raise LedgerError(f"Redis: {error}") from error
+            raise SilentLedgerError(f"Redis: {error}") from error
 
 
 def _meta(epoch: Epoch, found: dict[str, str]) -> Meta:

@@ -6,16 +6,18 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from sluice import settings as sluice_settings
-from sluice.beginnings import NoBeginningError, find_beginning
-from sluice.bugreport import BugReportError, FileRecords
-from sluice.kafka import LogError
+from sluice.beginnings import NoBeginningError, NothingThereError, find_beginning, find_end
+from sluice.bugreport import NO_END, BugReportError, FileRecords
+from sluice.kafka import LogError, NoTopicError
 from sluice.places import FROM_HELP, place, where
-from sluice.programs import ends_quietly
+from sluice.programs import START_OR_POINT, ends_quietly
 from sluice.records import KafkaRecords, Records
+from sluice.targets import TargetError, expect_new
 
 from sluice_scheduler.core import State
 from sluice_scheduler.installed import installed_policies
@@ -32,7 +34,7 @@ from sluice_scheduler.replay.told import (
 
 EXIT_DIFFERENT, EXIT_USAGE = 1, 2
 _PROBLEMS: Final = (
-    BugReportError, HoleError, LedgerError, NoBeginningError, PseudonymsError, LogError, OSError
+    BugReportError, HoleError, LedgerError, NoBeginningError, NoTopicError, PseudonymsError, TargetError, OSError
 )  # fmt: skip
 
 
@@ -41,31 +43,33 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return asyncio.run(_main(options))
+    except NothingThereError as error:
+        _complain(error)
+        return EXIT_USAGE
     except _PROBLEMS as error:
-        print(f"sluice replay: {error}", file=sys.stderr)
-        return EXIT_DIFFERENT
+        _complain(error, remedy=getattr(error, "remedy", ""))
+    except LogError as error:
+        what = f"Kafka at {sluice_settings.load().kafka} gives no answer: {error}"
+        _complain(what, remedy=START_OR_POINT.format(variable="SLUICE_KAFKA"))
+    return EXIT_DIFFERENT
+
+
+def _complain(what: object, *, remedy: str = "") -> None:
+    print(f"sluice replay: {what}" + (f"\n  remedy: {remedy}" if remedy else ""), file=sys.stderr)
 
 
 async def _main(options: argparse.Namespace) -> int:
     if options.file is not None:
-        records = FileRecords.open(options.file)
-        if options.pseudonyms is not None:
-            await write_anew(records, installed_policies(), options.pseudonyms)
-            return 0
-        if options.since is None:
-            options.since, _ = await records.bounds(records.header.partition)
-        if records.header.pseudonyms and not options.json:
-            print(f"{options.file}: names are pseudonyms, and decisions were decided anew with them")
-        return await _replay(records, {records.header.cell: records.header.partition}, options)
+        return await _of_file(options)
     if options.pseudonyms is not None:
-        print("sluice replay: --pseudonyms writes a FILE again: name it", file=sys.stderr)
+        _complain("--pseudonyms writes a FILE again: name it")
         return EXIT_USAGE
     options.since = "rebuild" if options.since is None else options.since
     settings = sluice_settings.load()
     cells = {name: at for name, at in settings.cells.items() if options.cell in (None, name)}
     if not cells:
         known = ", ".join(settings.cells)
-        print(f"sluice replay: there is no cell {options.cell}; there are {known}", file=sys.stderr)
+        _complain(f"there is no cell {options.cell}; there are {known}")
         return EXIT_USAGE
     topics = KafkaRecords(settings)
     try:
@@ -74,13 +78,41 @@ async def _main(options: argparse.Namespace) -> int:
         await topics.close()
 
 
-async def _replay(records: Records, cells: dict[str, int], options: argparse.Namespace) -> int:
-    results = [await _replay_cell(records, cell, partition, options) for cell, partition in cells.items()]
-    return max(results)
+async def _of_file(options: argparse.Namespace) -> int:
+    if options.pseudonyms is not None:
+        expect_new(options.pseudonyms)
+    records = FileRecords.open(options.file)
+    header = records.header
+    for lack in records.lacks if records.tells_its_end else [NO_END]:
+        _complain(f"{options.file}: {lack}")
+    code = EXIT_DIFFERENT if records.lacks else 0
+    if options.pseudonyms is not None:
+        if not records.lacks:
+            await write_anew(records, installed_policies(), options.pseudonyms)
+        return code
+    if options.since is None:
+        options.since, _ = await records.bounds(header.partition)
+    if header.pseudonyms and not options.json:
+        print(f"{options.file}: names are pseudonyms, and decisions were decided anew with them")
+    cells = {header.cell: header.partition}
+    return max(code, await _replay(records, cells, options, lacks=records.lacks))
 
 
-async def _replay_cell(records: Records, cell: str, partition: int, options: argparse.Namespace) -> int:
+async def _replay(
+    records: Records, cells: dict[str, int], options: argparse.Namespace, *, lacks: Sequence[str] = ()
+) -> int:
+    """And what was asked for, with `--state`, some cell must have known."""
+    results = [await _replay_cell(records, cell, at, options, lacks=lacks) for cell, at in cells.items()]
+    knew = not options.state or any(knows for _, knows in results)
+    return max(EXIT_DIFFERENT if differs or not knew else 0 for differs, _ in results)
+
+
+async def _replay_cell(
+    records: Records, cell: str, partition: int, options: argparse.Namespace, *, lacks: Sequence[str]
+) -> tuple[bool, bool]:
+    """Whether it differs, and whether it knew what `--state` names."""
     beginning = await find_beginning(records, cell, partition, options.since, schema=SCHEMA)
+    await find_end(records, cell, partition, options.until, since=options.since, beginning=beginning)
 
     def player() -> Player:
         return Player(
@@ -90,8 +122,8 @@ async def _replay_cell(records: Records, cell: str, partition: int, options: arg
     found = Comparison(player())
     await found.run(options.until)
     state = found.player.state
-    shown: dict[str, Any] = {"cell": cell} | summary_as_json(found)
-    lines = [f"cell {cell}: {summary(found)}"]
+    shown: dict[str, Any] = {"cell": cell} | summary_as_json(found, lacks)
+    lines = [f"cell {cell}: {summary(found, whole=not lacks)}"]
     if found.difference is not None:
         parting = await _part(found.difference, state, player())
         state = parting.behind
@@ -101,7 +133,7 @@ async def _replay_cell(records: Records, cell: str, partition: int, options: arg
         shown["known"] = known_of(state, options.state)
         lines += known_as_text(state, options.state)
     print(json.dumps(shown, ensure_ascii=False) if options.json else "\n".join(lines))
-    return EXIT_DIFFERENT if found.difference else 0
+    return found.difference is not None, bool(shown.get("known"))
 
 
 async def _part(difference: Difference, behind: State, player: Player) -> Parting:
@@ -120,7 +152,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="sluice replay",
         description="Play a cell's log again on the real core, and compare every decision byte for byte. The first "
         "difference is shown with its record, both decisions, and what the core knew before and behind it. Exit "
-        "codes: 0 identical, 1 different or unreadable, 2 wrong usage.",
+        "codes: 0 identical; 1 different, unreadable, a FILE that is not whole, or a NAME that nobody knew; 2 wrong "
+        "usage, or nothing lies there.",
     )
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="what `sluice audit export` wrote (default: Kafka)"
@@ -144,7 +177,10 @@ def _parser() -> argparse.ArgumentParser:
         help="what the core knew in the end of a queue, or of NAMESPACE/NAME, a pod or an application",
     )
     parser.add_argument(
-        "--pseudonyms", type=Path, metavar="OUT", help="write FILE again with pseudonyms for names, and end"
+        "--pseudonyms",
+        type=Path,
+        metavar="OUT",
+        help="write FILE again with pseudonyms for names into a new file, and end",
     )
     parser.add_argument("--json", action="store_true", help="for machines: an object a cell")
     parser.add_argument("--cell", metavar="NAME", help="only this cell (default: all of SLUICE_CELLS)")

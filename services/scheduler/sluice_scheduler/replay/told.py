@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,23 +23,27 @@ from sluice_scheduler.replay.run import Comparison, Difference
 _OF_A_QUEUE = tuple(each for each in ENTITY_TYPES if issubclass(each, QueueEntity))
 
 
-def summary(found: Comparison) -> str:
+def summary(found: Comparison, *, whole: bool) -> str:
+    """`whole`: the log lacks nothing, so what is identical is all of it."""
     parts = [
         f"identical: {found.same:,} decisions of {found.records:,} records, from {found.player.beginning}"
-        if found.difference is None
+        if found.difference is None and whole
         else f"{found.same:,} decisions of {found.records:,} records are identical, from {found.player.beginning}",
         f"lived in {found.lived_s:,.0f} s, replayed in {found.cpu_s:.2f} s",
     ]
     if found.gone:
         parts.append(f"{found.gone:,} decisions before are no longer in the log")
     if found.unpublished:
-        parts.append(f"{found.unpublished:,} behind its end are not published yet")
+        parts.append(
+            f"{found.unpublished:,} behind its end are not {'published yet' if whole else 'in the file'}"
+        )
     return "; ".join(parts)
 
 
-def summary_as_json(found: Comparison) -> dict[str, Any]:
+def summary_as_json(found: Comparison, lacks: Sequence[str]) -> dict[str, Any]:
     return {
-        "identical": found.difference is None,
+        "identical": found.difference is None and not lacks,
+        "lacks": list(lacks),
         "beginning": str(found.player.beginning),
         "nextOffset": found.offset + 1,
         "records": found.records,

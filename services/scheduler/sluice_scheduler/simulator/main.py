@@ -15,7 +15,7 @@ from sluice_scheduler.core.fairness.policies import Policy
 from sluice_scheduler.explain import explain
 from sluice_scheduler.installed import installed_policies
 from sluice_scheduler.simulator.compare import compare, table
-from sluice_scheduler.simulator.plot import plot_comparison, plot_queues
+from sluice_scheduler.simulator.plot import expect_picture, plot_comparison, plot_queues
 from sluice_scheduler.simulator.reading import Place, line_of, load, text_of
 from sluice_scheduler.simulator.run import ImpossibleEventError, RestlessError, Result, Simulation
 from sluice_scheduler.simulator.samples import play
@@ -46,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.plot:
+        expect_picture(arguments.plot)
     scenario = _scenario(arguments)
     policies = installed_policies()
     compared = [name for name in arguments.compare.split(",") if name]

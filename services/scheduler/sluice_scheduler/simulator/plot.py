@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, NamedTuple
 
+from sluice.targets import TargetError, expect_writable
+
 from sluice_scheduler.simulator.compare import Outcome
 from sluice_scheduler.simulator.samples import (
     Interval,
@@ -45,6 +47,22 @@ _UNITS: Final = (
 def unit_of(span_ms: float) -> Unit:
     """The largest of which there are at least three."""
     return next((unit for unit in _UNITS if span_ms >= 3 * unit.ms), _SECONDS)
+
+
+def expect_picture(path: Path) -> None:
+    """ScenarioError if no picture could be written there: asked before a run that takes long."""
+    figure = _pyplot().figure()
+    try:
+        expect_writable(path)
+        wanted, known = path.suffix.removeprefix(".").lower(), figure.canvas.get_supported_filetypes()
+        if wanted and wanted not in known:
+            raise ScenarioError(
+                f"--plot: {path}: no picture is called .{wanted}: name one of {', '.join(known)}"
+            )
+    except TargetError as error:
+        raise ScenarioError(f"--plot: {error}: {error.remedy}") from error
+    finally:
+        _pyplot().close(figure)
 
 
 def plot_queues(samples: Sequence[Sample], path: Path) -> None:

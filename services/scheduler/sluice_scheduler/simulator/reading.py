@@ -50,12 +50,13 @@ def read_yaml(text: str, name: str) -> tuple[yaml.Node | None, Any]:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ScenarioError(f"{name}:{line}: no YAML: {error.problem or error.context}") from error
+        mark = error.problem_mark
+        where = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
+        raise ScenarioError(f"{name}:{where}: not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"{name}:1: no YAML: {error}") from error
+        raise ScenarioError(f"{name}:1: not valid YAML: {error}") from error
     except RecursionError as error:
-        raise ScenarioError(f"{name}:1: no YAML: its parts stand in each other too deeply") from error
+        raise ScenarioError(f"{name}:1: not valid YAML: its parts stand in each other too deeply") from error
     _refuse_repeated_keys(name, root, (), set())
     return root, content
 
