@@ -118,28 +118,31 @@ def _raw(text: str | None) -> bytes | None:
     return None if text is None else text.encode(errors="surrogateescape")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _damaged(path: Path, line: int, what: str) -> BugReportError:
+    if line <= 1:
+        return BugReportError(f"{path} is no bug report: `sluice audit export` writes them")
+    remedy = "it was damaged since it was written: export it again, or ask its sender for it"
+    return BugReportError(f"{path}, line {line}{what}", remedy=remedy)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
     """With their numbers."""
     number = 0
     try:
         with gzip.open(path, "rt") as file:
             for number, line in enumerate(file, 1):
-                found = json.loads(line.rstrip("\n"))
-                if not isinstance(found, dict):
-                    raise ValueError("it is no object")
-                yield number, found
+                yield number, json.loads(line.rstrip("\n"))
     except json.JSONDecodeError as error:
-        raise BugReportError(f"{path}, line {number}, column {error.colno}: {error.msg}") from error
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        where = f", line {number}" if isinstance(error, ValueError) else ""
-        raise BugReportError(
-            f"{path}{where} can't be read as a bug report, as `sluice audit export` writes them: {error}"
-        ) from error
+        raise _damaged(path, number, f", column {error.colno}: {error.msg}") from error
+    except (EOFError, ValueError, zlib.error) as error:
+        raise _damaged(path, number + 1, f" can't be read: {error}") from error
+    except OSError as error:
+        raise BugReportError(f"{path} can't be read as a bug report: {error}") from error
 
 
-def _header(path: Path, line: dict[str, Any] | None) -> tuple[int, Header]:
+def _header(path: Path, line: Any) -> tuple[int, Header]:
     """The version of the format, and what it says itself."""
-    if line is None or line.pop("format", None) != FORMAT:
+    if not isinstance(line, dict) or line.pop("format", None) != FORMAT:
         raise BugReportError(f"{path} is no bug report: `sluice audit export` writes them")
     version = line.pop("version", None)
     if not isinstance(version, int) or version > VERSION:
@@ -150,7 +153,7 @@ def _header(path: Path, line: dict[str, Any] | None) -> tuple[int, Header]:
     try:
         return version, Header(**line)
     except TypeError as error:
-        raise BugReportError(f"{path}, line 1: it is no header: {error}") from error
+        raise _damaged(path, 1, str(error)) from error
 
 
 class FileRecords:
@@ -238,25 +241,23 @@ class FileRecords:
 
 
 def _records(
-    path: Path, partition: int, lines: Iterable[tuple[int, dict[str, Any]]], ends: list[dict[Log, Held]]
+    path: Path, partition: int, lines: Iterable[tuple[int, Any]], ends: list[dict[Log, Held]]
 ) -> Iterator[tuple[Log, Received]]:
     """What the last line says is added to `ends`; nothing follows it."""
     for number, line in lines:
         try:
             if ends:
-                raise BugReportError(
-                    f"{path}, line {number}: it stands behind the line that says what the file holds"
-                )
+                raise ValueError("it stands behind the one that says what the file holds")
             if line["log"] == _END:
                 ends.append({log: Held(**line["held"][log]) for log in _NAMES})
             elif line["log"] in _NAMES:
                 yield line["log"], _received(partition, line)
             else:
-                raise BugReportError(f"{path}, line {number}: there is no log {line['log']!r}")
+                raise ValueError(f"there is no log {line['log']!r}")
         except KeyError as error:
-            raise BugReportError(f"{path}, line {number}: the record has no {error}") from error
+            raise _damaged(path, number, f": the record has no {error}") from error
         except (AttributeError, TypeError, ValueError) as error:
-            raise BugReportError(f"{path}, line {number}: it is no record: {error}") from error
+            raise _damaged(path, number, f": it is no record: {error}") from error
 
 
 def _received(partition: int, line: dict[str, Any]) -> Received:

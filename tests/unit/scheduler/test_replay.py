@@ -347,7 +347,7 @@ def test_what_is_no_report_of_this_version_is_refused_with_a_sentence(
 def test_a_report_that_was_cut_off_is_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     code, told = run(capsys, path)
-    assert (code, "can't be read as a bug report" in told) == (1, True)
+    assert (code, "can't be read: Compressed file ended" in told) == (1, True)
 
 
 def cut(
@@ -419,9 +419,9 @@ def test_of_a_report_of_an_older_version_it_is_said_that_its_end_can_not_be_chec
     ("line", "why"),
     [
         ('{"log": "event", \n', "line 101, column 18: Expecting property name"),
-        ("[]\n", "line 101 can't be read"),
+        ("[]\n", "line 101: it is no record"),
         ('{"log": "event"}\n', "line 101: the record has no 'offset'"),
-        ('{"log": "diary"}\n', "line 101: there is no log 'diary'"),
+        ('{"log": "diary"}\n', "line 101: it is no record: there is no log 'diary'"),
     ],
 )
 def test_a_line_that_is_broken_is_named(
@@ -430,7 +430,7 @@ def test_a_line_that_is_broken_is_named(
     lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
     path.write_bytes(gzip.compress("".join([*lines[:100], line, *lines[101:]]).encode()))
     code, told = run(capsys, path)
-    assert (code, why in told, "remedy: name a file" in told) == (1, True, True), told
+    assert (code, why in told, "remedy: it was damaged" in told) == (1, True, True), told
 
 
 # ---- places where nothing lies
