@@ -6,7 +6,6 @@ else deserved then fits into what they leave. Here is who may try one, in which 
 
 from __future__ import annotations
 
-from enum import Enum
 from itertools import islice
 from typing import Final
 
@@ -23,21 +22,21 @@ from sluice_scheduler.core.state.state import State
 _SPOTS_MAX: Final = 8
 _STIR: Final = 2_654_435_761
 
+#: How a pass ended: everybody who may was tried; or the budget was used up, and nobody was let in: then it can wait for
+#: the next tick.
+DONE: Final = "done"
+CUT: Final = "cut"
+CUT_IN_VAIN: Final = "cut in vain"
 
-class Outcome(Enum):
-    DONE = 0  # everybody who may was tried
-    CUT = 1  # the budget was used up
-    CUT_IN_VAIN = 2  # and nobody was let in: no news of anything, so it can wait for the next tick
 
-
-def reclaim(state: State, budget: Budget) -> Outcome:
+def reclaim(state: State, budget: Budget) -> str:
     """Let claims push others out where the rules allow it. If not everybody was tried, the next pass goes on behind
     those who were tried in vain."""
     state.forest.settle()
     stands_on = _stands_on(state)
     known = state.barren
     if known is not None and known[:4] == stands_on and state.now_ms < known.until_ms:
-        return Outcome.DONE
+        return DONE
     ripens = Ripens(state.now_ms)
     claimants = Claimants(state, ripens)
     session = Session(state, budget, ripens)
@@ -47,7 +46,7 @@ def reclaim(state: State, budget: Budget) -> Outcome:
         leaf, claims = found
         if budget.is_spent:
             state.leave_in_vain(in_vain)
-            return Outcome.CUT if stands_on != _stands_on(state) else Outcome.CUT_IN_VAIN
+            return CUT if stands_on != _stands_on(state) else CUT_IN_VAIN
         before = budget.left
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
@@ -65,7 +64,7 @@ def reclaim(state: State, budget: Budget) -> Outcome:
     # What took several passes is not remembered: a restart would search again, and leave something unfinished.
     remembered = found_none and not resumed and not leave_out
     state.barren = Barren(*stands_on, ripens.first_ms) if remembered else None
-    return Outcome.DONE
+    return DONE
 
 
 def _may_still(state: State, claim: Claim) -> bool:
