@@ -32,6 +32,8 @@ CELL: Final = "default"
 #: Of `/api/v1/namespaces/a`.
 NAMESPACE_DEPTH: Final = 4
 UNCOUNTED_S: Final = 30.0
+#: The watcher ticks every second, and a record is stepped within that.
+TICKS_ON_THE_WAY: Final = 3
 
 
 class Violation(NamedTuple):
@@ -288,6 +290,15 @@ def outcomes_settle(witness: Witness) -> str:
     return f"no outcome of {', '.join(unanswered)}" if unanswered else ""
 
 
+def the_log_is_read(witness: Witness) -> str:
+    """But for ticks on the way. Whoever still waits for a server to take over has yet to meet what the log holds."""
+    held = witness.system.servers.redis.ledger._cells.get(CELL)
+    end = witness.system.broker.at(witness.system.settings.events_topic, 0).end
+    if held is None or held.meta.next_offset < end - TICKS_ON_THE_WAY:
+        return f"the ledger stands at {held.meta.next_offset if held else 'nothing'}, the log ends at {end}"
+    return ""
+
+
 def accounts_agree(witness: Witness) -> str:
     """The ledger holds and has waiting what the cluster shows."""
     held = witness.system.servers.redis.ledger._cells.get(CELL)
@@ -367,6 +378,7 @@ class LoggedRecords:
 
 #: What comes to hold when nothing happens any more.
 RESTING: Final[dict[str, Callable[[Witness], str]]] = {
+    "the log is read": the_log_is_read,
     "nobody waits for ever": nobody_waits,
     "outcomes settle": outcomes_settle,
     "accounts agree": accounts_agree,
