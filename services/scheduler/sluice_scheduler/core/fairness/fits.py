@@ -7,10 +7,10 @@ from functools import partial
 from operator import attrgetter
 
 from sluice_scheduler.core.fairness.branch import Branch, HeldBack
-from sluice_scheduler.core.fairness.claims import Claim, Demand, Part, Shape, Spot, cost_of
+from sluice_scheduler.core.fairness.claims import Claim, Demand, Shape, Spot
 from sluice_scheduler.core.fairness.rooms import Room, Watcher, least_needs
 from sluice_scheduler.core.fairness.shapes import Shapes
-from sluice_scheduler.core.fairness.spreads import Needs, Spread
+from sluice_scheduler.core.fairness.spreads import Spread
 
 
 class Fits(Shapes):
@@ -86,9 +86,6 @@ class Fits(Shapes):
             return self.spot(shape, pools)
         self._hold_back(leaf, shape, spread.short)
         return None
-
-    def _needs_in(self, leaf: Branch, part: Part, pool: str) -> Needs:
-        return self.rooms_for(leaf, cost_of(part.cluster, pool, part.requests, part.pods))
 
     def firsts(
         self, leaf: Branch, asks: Callable[[Demand], bool] = lambda _: True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice, product
 from operator import attrgetter
 from typing import Final
@@ -79,12 +80,11 @@ class Shapes(Ground):
         """Whether the pools have so much in all."""
         if not shape.scattered:
             return any(all(need <= room.bound.amount for room, need in spot.needs) for spot in shape.spots)
-        return Spread(shape, self._needs_of, left_in=attrgetter("bound.amount")).find() is not None
+        needs_in = partial(self._needs_in, self.root)
+        return Spread(shape, needs_in, left_in=attrgetter("bound.amount")).find() is not None
 
-    def _needs_of(self, part: Part, pool: str) -> Needs:
-        """In the pools alone, whatever queues' limits say."""
-        cost = cost_of(part.cluster, pool, part.requests, part.pods)
-        return [(self._root_room(dim), amount) for dim, amount in cost]
+    def _needs_in(self, branch: Branch, part: Part, pool: str) -> Needs:
+        return self.rooms_for(branch, cost_of(part.cluster, pool, part.requests, part.pods))
 
     def _demand_of(self, parts: tuple[Part, ...], names: list[str]) -> Wants:
         """Where these may go, to the largest supply first; amounts. What asks for nothing is no demand."""
@@ -183,12 +183,10 @@ class Shapes(Ground):
     def _look_for_limits_anew(self, leaf: Branch) -> None:
         """They may be others now."""
         for shape in leaf.line.shapes:
-            was, count = shape in leaf.out_of_reach, shape.lines[leaf]
+            was = shape in leaf.out_of_reach
             self._look_for_limits(leaf, shape)
             if (is_now := shape in leaf.out_of_reach) != was:
-                for group, amounts in shape.wants:
-                    whole = tuple(amount * count for amount in amounts)
-                    self._want(leaf, group, whole, -1 if is_now else 1)
+                self._ask_in(leaf, shape, -1 if is_now else 1)
 
     def _place_anew(self, shape: Shape) -> None:
         """Nodes have changed, so this shape may go elsewhere, and counts as other demand."""
@@ -219,10 +217,15 @@ class Shapes(Ground):
 
     def _ask(self, shape: Shape, sign: int) -> None:
         """Count all claims of a shape among what is waited for."""
-        for leaf, count in shape.lines.items():
-            for group, amounts in self._wants_in(leaf, shape):
-                self._want(leaf, group, tuple(amount * count for amount in amounts), sign)
+        for leaf in shape.lines:
+            if shape not in leaf.out_of_reach:
+                self._ask_in(leaf, shape, sign)
         self._press(shape, sign * sum(shape.lines.values()))
+
+    def _ask_in(self, leaf: Branch, shape: Shape, sign: int) -> None:
+        count = shape.lines[leaf]
+        for group, amounts in shape.wants:
+            self._want(leaf, group, tuple(amount * count for amount in amounts), sign)
 
     def spots_of(self, shape: Shape) -> list[Spot]:
         """Where it could be put if there were room; of many ways to spread it the first."""

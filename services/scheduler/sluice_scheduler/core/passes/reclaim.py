@@ -20,23 +20,18 @@ from sluice_scheduler.core.state.state import State
 
 #: So many spots of each claim are tried in one round; but all where somebody has too much.
 _SPOTS_MAX: Final = 8
+#: Times this, numbers that follow each other lie far apart.
 _STIR: Final = 2_654_435_761
 
-#: How a pass ended: everybody who may was tried; or the budget was used up, and nobody was let in: then it can wait for
-#: the next tick.
-DONE: Final = "done"
-CUT: Final = "cut"
-CUT_IN_VAIN: Final = "cut in vain"
 
-
-def reclaim(state: State, budget: Budget) -> str:
-    """Let claims push others out where the rules allow it. If not everybody was tried, the next pass goes on behind
-    those who were tried in vain."""
+def reclaim(state: State, budget: Budget) -> bool:
+    """Let claims push others out where the rules allow it; whether that goes on with the next record. If the budget was
+    used up and nobody was let in, it can wait for the next tick. It goes on behind those who were tried in vain."""
     state.forest.settle()
     stands_on = _stands_on(state)
     known = state.barren
     if known is not None and known[:4] == stands_on and state.now_ms < known.until_ms:
-        return DONE
+        return False
     ripens = Ripens(state.now_ms)
     claimants = Claimants(state, ripens)
     session = Session(state, budget, ripens)
@@ -46,16 +41,14 @@ def reclaim(state: State, budget: Budget) -> str:
         leaf, claims = found
         if budget.is_spent:
             state.leave_in_vain(in_vain)
-            return CUT if stands_on != _stands_on(state) else CUT_IN_VAIN
+            return stands_on != _stands_on(state)
         before = budget.left
         if any(_may_still(state, claim) and _let_in(session, leaf, claim) for claim in claims):
             state.forest.settle()
             budget.spend(claimants.again(leaf) // 16)
         else:
             in_vain += 1
-            budget.spend(
-                before - budget.left
-            )  # it can wait for the next tick, others' events can't wait for it
+            budget.spend(before - budget.left)  # twice: others' records can't wait for that
     state.leave_in_vain(0)
     found_none = stands_on == _stands_on(state)
     leave_out = claimants.leave_out or session.leaves_out
@@ -64,7 +57,7 @@ def reclaim(state: State, budget: Budget) -> str:
     # What took several passes is not remembered: a restart would search again, and leave something unfinished.
     remembered = found_none and not resumed and not leave_out
     state.barren = Barren(*stands_on, ripens.first_ms) if remembered else None
-    return DONE
+    return False
 
 
 def _may_still(state: State, claim: Claim) -> bool:

@@ -23,7 +23,7 @@ from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.deserved import work_out_deserved
 from sluice_scheduler.core.passes.history import remember
 from sluice_scheduler.core.passes.kept import covered_that_fits, passable, reserved_that_fits
-from sluice_scheduler.core.passes.reclaim import CUT, reclaim
+from sluice_scheduler.core.passes.reclaim import reclaim
 from sluice_scheduler.core.passes.shed import shed
 from sluice_scheduler.core.passes.turns import forget_turns, next_turns_ms, served, take_turns
 from sluice_scheduler.core.state.application import Application
@@ -65,7 +65,7 @@ def schedule(state: State, *, ticks: bool) -> None:
     if takes_back:
         serve_covered(state, budget)
         state.settle_applications()
-        if reclaim(state, budget) == CUT:
+        if reclaim(state, budget):
             state.leave_unfinished(RECLAIM)
         forget_turns(state, ticks=ticks)
         state.settle_applications()

@@ -27,12 +27,10 @@ def have_an_order(
     for unit in left:
         paper.move(unit.leaf, unit.cost, -1)
     for _ in range(_ROUNDS_MAX):
-        before, left = (
-            left,
-            [unit for unit in left if not _goes_last(unit, must_be_above(unit), paper, forest)],
-        )
-        if not left or len(left) == len(before):
+        rest = [unit for unit in left if not _goes_last(unit, must_be_above(unit), paper, forest)]
+        if len(rest) == len(left):
             break
+        left = rest
     return not left
 
 
