@@ -287,10 +287,8 @@ class LogReader:
         return await self._in_thread(self._poll, timeout_s)
 
     async def stand_by(self, timeout_s: float) -> list[Received]:
-        """Stay a member of the group and read nothing of what it has given to this reader.
-
-        What it hands out meanwhile may be read all the same.
-        """
+        """Stay a member of the group and read nothing of what it has given to this reader. What it hands out meanwhile
+        may be read all the same."""
 
         def run() -> list[Received]:
             self._consumer.pause(*self._consumer.assignment())
@@ -323,10 +321,8 @@ class LogReader:
         ]
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
-        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice.
-
-        False when the group did not take it, as while it hands its partitions out anew.
-        """
+        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice. False when the group
+        did not take it, as while it hands its partitions out anew."""
         metadata = {
             self._at(partition): OffsetAndMetadata(position.offset, position.note, -1)
             for partition, position in positions.items()
@@ -365,14 +361,19 @@ class LogReader:
         return await self._in_thread(run)
 
     async def between(self, partition: int, start: int, end: int) -> AsyncIterator[Received]:
-        """The records from `start` up to and without `end`, read with an assignment of this reader's own."""
+        """The records from `start` up to and without `end`, as far as they are not gone before they are read, with an
+        assignment of this reader's own."""
         if start < end:
             await self.assign({partition: start})
         while start < end:
-            for received in await self.poll(1.0):
+            found = await self.poll(1.0)
+            for received in found:
                 if received.offset < end:
                     yield received
                 start = received.offset + 1
+            if not found:
+                first, last = await self.bounds(partition)
+                start, end = max(start, first), min(end, last)
 
     async def tail(self, partition: int, count: int) -> list[Received]:
         """The last `count` records, read with an assignment of this reader's own."""

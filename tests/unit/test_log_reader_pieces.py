@@ -42,3 +42,21 @@ async def test_what_trying_again_will_not_change_is_raised(reader: LogReader) ->
     Consumer.says = [TopicAuthorizationFailedError("topic")]
     with pytest.raises(TopicAuthorizationFailedError):
         await reader.poll(0.01)
+
+
+@pytest.mark.parametrize("bounds", [(7, 7), (0, 3), (0, 0)], ids=["deleted", "shorter", "made anew"])
+async def test_what_is_gone_before_it_is_read_is_not_waited_for(
+    reader: LogReader, monkeypatch: pytest.MonkeyPatch, bounds: tuple[int, int]
+) -> None:
+    """Nothing comes behind it either, when who would write that waits for it."""
+
+    async def assign(positions: dict[int, int]) -> None:
+        assert positions == {0: 3}
+
+    async def there(partition: int) -> tuple[int, int]:
+        return bounds
+
+    monkeypatch.setattr(reader, "assign", assign)
+    monkeypatch.setattr(reader, "bounds", there)
+    Consumer.says = [{}]
+    assert [received async for received in reader.between(0, 3, 7)] == []
