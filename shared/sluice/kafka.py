@@ -321,7 +321,7 @@ class LogReader:
         ]
 
     async def commit(self, positions: Mapping[int, Position]) -> bool:
-        """Tell the group where to go on: a hint, for everything that Sluice does can be done twice. False when the group
+        """Tell the group where to go on: a hint, for all that Sluice does can be done twice. False when the group
         did not take it, as while it hands its partitions out anew."""
         metadata = {
             self._at(partition): OffsetAndMetadata(position.offset, position.note, -1)
