@@ -40,7 +40,7 @@ class Outcomes:
         self._news.set()
 
     async def run(self) -> None:
-        pace = Pace(PACE_S)
+        pace = Pace(PACE_S, asyncio.get_running_loop().time)
         while True:
             await self._news.wait()
             self._news.clear()

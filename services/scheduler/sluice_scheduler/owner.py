@@ -214,7 +214,7 @@ class CellOwner:
                 log.warning("a snapshot was given up: %s", error, extra={"cell": self._cell})
 
     async def _decide(self, meta: Meta, state: State, outbox: Outbox) -> None:
-        pace = Pace(PACE_S, full=BATCH_MAX)
+        pace = Pace(PACE_S, self._clock.monotonic_s, full=BATCH_MAX)
         again, self._again = self._again, 0
         while meta.next_offset < again:
             piece = await self._skipped(meta.next_offset, min(meta.next_offset + BATCH_MAX, again))

@@ -129,7 +129,7 @@ class _Lane:
             await self._progress.wait()
 
     async def run(self) -> None:
-        pace = Pace(PACE_S, full=APPEND_MAX)
+        pace = Pace(PACE_S, asyncio.get_running_loop().time, full=APPEND_MAX)
         while True:
             await self._arrived.wait()
             events = self._take()
