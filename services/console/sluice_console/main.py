@@ -64,6 +64,7 @@ def _parser(*, lists_programs: bool) -> tuple[argparse.ArgumentParser, frozenset
 
     _add(top, "status", "status.show", "whether all is well; exit code 1 if something is wrong", shared)
 
+    _add_doctor(top, shared)
     audit = top.add_parser("audit", help="the logs of all events and decisions")
     audits = audit.add_subparsers(metavar="ACTION", required=True)
     tail = _add(audits, "tail", "audit.show_tail", "the last records of both logs, a line each", shared)
@@ -100,6 +101,17 @@ def _add(
     added = to.add_parser(name, help=summary, description=summary, parents=[shared])
     added.set_defaults(command=command)
     return added
+
+
+def _add_doctor(
+    top: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser
+) -> None:
+    doctor = top.add_parser("doctor", help="what would go wrong")
+    doctors = doctor.add_subparsers(metavar="WHAT", required=True)
+    summary = "time-outs that end a workload while it only waits; exit code 1 if there are any"
+    workloads = _add(doctors, "workloads", "doctor.show_workloads", summary, shared)
+    files = "manifests, or what kubectl get -o json printed; -: what comes in"
+    workloads.add_argument("files", nargs="+", metavar="FILE", help=files)
 
 
 def _add_reports(
