@@ -94,9 +94,10 @@ class Reclaim(Model):
     minimum_run_time_seconds: Seconds = 0
     """A pod that has run for less is not taken back."""
     lost_work_per_hour_seconds: WorkSeconds | None = None
-    """How much running time may be taken from the queue within an hour: each pod that is taken back counts
+    """How much running time others may take from the queue within an hour: each pod that is taken back counts
     for as long as it has run, or since it last saved its work (annotation sluice.dev/saved-at). Absent: as
-    much as it comes to. What exceeds capacity or a limit is taken back in any case."""
+    much as it comes to. What exceeds capacity or a limit is taken back in any case, and counts too; what the
+    queue loses by its own priorities and deadlines does not."""
 
 
 class Reservation(Model):
@@ -208,7 +209,7 @@ class QueueStatus(Status):
     """Running time that was lost so far because pods of this queue were taken back: of each as long as it had
     run, or since it last saved its work."""
     lost_work_last_hour_seconds: int = 0
-    """The same within the last hour; reclaim.lostWorkPerHourSeconds bounds it."""
+    """What of it others took within the last hour, which reclaim.lostWorkPerHourSeconds bounds."""
 
 
 class ResourcePoolSpec(Model):

@@ -102,15 +102,17 @@ class Applications(OneCell):
             self.tick()
             self.carry_out()
 
-    def list_everything(self) -> None:
-        """As the watcher does in answer to a rebuild."""
+    def list_everything(self, *, pods_first: bool = False) -> None:
+        """As the watcher does in answer to a rebuild; each kind comes when the API server answers."""
         self.pool(cpu=self._cpu)
         for tenant in self._tenants:
             self.queue(tenant)
             self.namespace(tenant)
+        for name in self._pods if pods_first else ():
+            self._tell_pod(name)
         for name in self._applications:
             self._tell_application(name)
-        for name in self._pods:
+        for name in () if pods_first else self._pods:
             self._tell_pod(name)
 
     # ---- what becomes of decisions

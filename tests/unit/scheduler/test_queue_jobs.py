@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import CreatePod, Evict, ReportJob
 from sluice.events import JobFacts
@@ -104,13 +106,17 @@ def test_a_pod_that_was_taken_back_is_no_failure_and_comes_back() -> None:
     assert len(cell.open) == 4
 
 
-def test_a_ledger_that_begins_anew_finds_its_pods() -> None:
+ORDERS = pytest.mark.parametrize("pods_first", [False, True], ids=["jobs listed first", "pods listed first"])
+
+
+@ORDERS
+def test_a_ledger_that_begins_anew_finds_its_pods(pods_first: bool) -> None:
     cell = Applications()
     job(cell, replicas=2, completions=4)
     cell.become("Succeeded", "job-0-0")
     assert cell.open == {"job-1-0", "job-2-0"}
     before = len(made(cell))
-    cell.rebuild(cell.list_everything)
+    cell.rebuild(partial(cell.list_everything, pods_first=pods_first))
     cell.carry_out()
     assert made(cell)[before:] == []
     cell.become("Succeeded", "job-1-0", "job-2-0")
@@ -159,12 +165,13 @@ def test_the_pause_grows_no_longer_than_six_minutes() -> None:
     assert len(made(cell)) == 3
 
 
-def test_a_ledger_that_begins_anew_takes_no_name_twice() -> None:
+@ORDERS
+def test_a_ledger_that_begins_anew_takes_no_name_twice(pods_first: bool) -> None:
     cell = Applications()
     job(cell, replicas=1, completions=1, backoff_ms=0)
     cell.become("Failed", "job-0-0")
     cell.pass_seconds(1)
-    cell.rebuild(cell.list_everything)
+    cell.rebuild(partial(cell.list_everything, pods_first=pods_first))
     cell.carry_out()
     cell.become("Failed", "job-0-1")
     cell.pass_seconds(1)

@@ -53,7 +53,7 @@ def test_lost_work_is_shown_in_all_and_for_the_last_hour() -> None:
     cell.pass_seconds(30)
     leaf = cell.state.forest.leaves["team"]
     for unit in list(in_victims_order(cell.state, leaf)):
-        evict(cell.state, unit, reason="Test", sentence="it goes")
+        evict(cell.state, unit, reason="Reclaimed", sentence="it goes")
     now = shown(cell)
     assert now.lost_work_ms == now.lost_work_hour_ms == 60_000
     assert shown(cell, "top").lost_work_ms == 60_000

@@ -14,6 +14,8 @@ from sluice_scheduler.core.stored.entities import LostWork
 
 #: So long an operator may take to end the pods of an application that was suspended.
 SUSPENSION_MS: Final = 30_000
+#: Why pods leave of which their queue is not the cause. What it loses by itself protects it from nobody.
+_BY_OTHERS: Final = ("Overcommitted", "Reclaimed")
 
 
 def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
@@ -31,7 +33,7 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
         if unit.is_whole:
             seq = suspend(state, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence)
             suspended = seq if workload.facts.suspendable else 0
-    _count_lost_work(state, unit)
+    _count_lost_work(state, unit, by_others=reason in _BY_OTHERS)
     for pod in unit.pods:
         evict_pod(state, pod, deadline_ms, reason, sentence, by=suspended)
     if app is not None and unit.is_whole:
@@ -39,11 +41,11 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
     return deadline_ms
 
 
-def _count_lost_work(state: State, unit: Unit) -> None:
+def _count_lost_work(state: State, unit: Unit, *, by_others: bool) -> None:
     work_ms = unit.work_ms(state.now_ms)
     if work_ms > 0 and unit.leaf.queue is not None:
         lost = state.lost_work.get(f"{LostWork.kind}/{unit.leaf.name}") or LostWork(queue=unit.leaf.name)
-        lost.add(state.now_ms, work_ms)
+        lost.add(state.now_ms, work_ms, by_others=by_others)
         state.lost_work.put(lost)
 
 

@@ -10,7 +10,7 @@ from sluice.decisions import Delete
 from sluice.events import PodSetFacts, PriorityClassEvent, WorkloadEvent, WorkloadFacts
 
 from sluice_scheduler.core.applications.binding import place_workload, regroup
-from sluice_scheduler.core.applications.queuejobs import count_end_of_job, ended
+from sluice_scheduler.core.applications.queuejobs import count_end_of_job, ended, see_pod_of_job
 from sluice_scheduler.core.applications.release import put_back
 from sluice_scheduler.core.state.kinship import charged_to, members_of
 from sluice_scheduler.core.state.members import holding_of, workload_of
@@ -57,6 +57,17 @@ def workload_changed(state: State, workload: Workload | None, event: WorkloadEve
     _take_place(state, workload)
     if before is None or before.controller != event.workload.controller:
         _regroup_below(state, workload)
+    if before is None:
+        _see_those_before_it(state, workload)
+
+
+def _see_those_before_it(state: State, workload: Workload) -> None:
+    """Kinds are listed in any order: its pods may have been seen before it, and may have ended."""
+    for pod in members_of(state, workload):
+        if workload.facts.job is not None:
+            see_pod_of_job(state, workload, pod)
+        if pod.facts.finished:
+            count_end(state, None, pod)
 
 
 def _take_place(state: State, workload: Workload) -> None:

@@ -10,10 +10,12 @@ OVERDRAFT: Final = 20_000
 
 
 class Budget:
-    __slots__ = ("left",)
+    __slots__ = ("leaves_out", "left")
 
     def __init__(self, pieces: int = PIECES) -> None:
         self.left = pieces
+        #: Whether something was passed over that is looked at in other rounds only.
+        self.leaves_out = False
 
     def spend(self, pieces: int = 1) -> None:
         self.left -= pieces

@@ -7,12 +7,14 @@ newest unit. Gangs, and growth of very many sizes, are compared among those that
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Final
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost
 from sluice_scheduler.core.fairness.rooms import Room
 from sluice_scheduler.core.passes.budget import Budget
+from sluice_scheduler.core.state.alike import Newest
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, units_of_entries
 
@@ -20,40 +22,57 @@ from sluice_scheduler.core.state.units import Unit, units_of_entries
 _SIZES_MAX: Final = 64
 #: So many of the newest gangs are compared. A gang's size is added up anew each time.
 _GANGS_MAX: Final = 16
-#: So many units of a row are looked at in one search.
-_LOOKS_MAX: Final = 256
-#: So many of them may be of the room's resources and yet not serve.
-_UNFIT_MAX: Final = 32
+#: So many units of a row may be looked at in one search that do not serve; so many of them may be too large.
+_MISSES_MAX: Final = 256
+_LARGE_MAX: Final = 32
+#: Behind so many the row goes on from another place in each round.
+_FEW: Final = 16
 ANY_SIZE: Final = 1 << 62
 
 
 class Row:
     """Units of one class, the newest first."""
 
-    def __init__(self, units: Iterator[Unit], width: int, alike: Cost | None = None) -> None:
-        """`width`: so many of them are compared. `alike`: each of their pods asks for this."""
+    def __init__(
+        self,
+        budget: Budget,
+        units: Iterator[Unit],
+        width: int,
+        *,
+        leap: Callable[[], None] = lambda: None,
+        alike: Cost | None = None,
+    ) -> None:
+        """`width`: so many of them are compared. `leap`: go on from another place. `alike`: each of their pods asks for
+        this."""
+        self._budget = budget
         self._units = units
         self._width = width
+        self._leap = leap
         self._alike = alike
         self._ahead: list[Unit] = []  # that were looked at, and may still go
-        self._barred = 0
+        self._misses = 0
 
     def fitting(self, room: Room, most: int) -> list[Unit]:
         """The next ones that hold something of a room, and no more than so much."""
         part = room.bound.part
-        if self._barred >= _UNFIT_MAX or (self._alike is not None and not 0 < part(self._alike) <= most):
+        if self._alike is not None and not 0 < part(self._alike) <= most:
             return []
         found = [unit for unit in self._ahead if 0 < part(unit.cost) <= most]
-        unfit = sum(1 for unit in self._ahead if part(unit.cost) > most)
-        while len(found) < self._width and len(self._ahead) < _LOOKS_MAX and unfit < _UNFIT_MAX:
+        large = sum(1 for unit in self._ahead if part(unit.cost) > most)
+        while len(found) < self._width:
+            if self._misses >= _MISSES_MAX or large >= _LARGE_MAX:
+                self._budget.leaves_out = True
+                break
             following = next(self._units, None)
             if following is None:
                 break
             self._ahead.append(following)
             held = part(following.cost)
+            large += held > most
             if 0 < held <= most:
                 found.append(following)
-            unfit += held > most
+            else:
+                self._miss()
         return found
 
     def take(self, unit: Unit) -> None:
@@ -62,7 +81,12 @@ class Row:
     def bar(self, unit: Unit) -> None:
         """It may not go in this search."""
         self._ahead.remove(unit)
-        self._barred += 1
+        self._miss()
+
+    def _miss(self) -> None:
+        self._misses += 1
+        if self._misses == _FEW:
+            self._leap()
 
 
 class Choice:
@@ -116,24 +140,26 @@ class Choice:
             yield rows
 
 
-def by_age(units: Iterator[Unit]) -> Iterator[list[Row]]:
+def by_age(budget: Budget, units: Iterator[Unit]) -> Iterator[list[Row]]:
     """Nothing is chosen by size."""
-    yield [Row(units, 1)]
+    yield [Row(budget, units, 1)]
 
 
-def by_size(state: State, leaf: Branch, grown_by_ms: int | None) -> Iterator[list[Row]]:
-    """A queue's classes, who goes first first; of growth what was admitted by then, or all."""
+def by_size(state: State, budget: Budget, leaf: Branch, by_ms: int | None) -> Iterator[list[Row]]:
+    """A queue's classes, who goes first first; what was admitted by then, or all."""
     units = state.units.get(leaf.name)
     if units is None:
         return
     seen: set[str] = set()
-    for newest_first, sizes in units.growth_by_size(state, grown_by_ms):
+
+    def row(entries: Newest, width: int, alike: Cost | None = None) -> Row:
+        leap = partial(entries.leap, state.cell.rounds)
+        return Row(budget, units_of_entries(state, leaf, entries, seen), width, leap=leap, alike=alike)
+
+    for newest_first, sizes in units.growth_by_size(state, by_ms):
         if len(sizes) > _SIZES_MAX:
-            yield [Row(units_of_entries(state, leaf, newest_first, seen), _SIZES_MAX)]
+            yield [row(newest_first, _SIZES_MAX)]
         else:
-            yield [
-                Row(units_of_entries(state, leaf, sizes[cost].newest_first(grown_by_ms), seen), 1, cost)
-                for cost in sorted(sizes)
-            ]
-    for newest_first in units.gangs_by_priority():
-        yield [Row(units_of_entries(state, leaf, newest_first, seen), _GANGS_MAX)]
+            yield [row(sizes[cost].newest_first(by_ms), 1, cost) for cost in sorted(sizes)]
+    for newest_first in units.gangs_by_priority(by_ms):
+        yield [row(newest_first, _GANGS_MAX)]

@@ -24,14 +24,15 @@ from sluice_scheduler.core.passes.turns import served
 from sluice_scheduler.core.passes.why_taken import why_by_priority, why_by_shares, why_owed
 from sluice_scheduler.core.state.members import priority_of
 from sluice_scheduler.core.state.promises import give_up, make_promise, promised_cost
+from sluice_scheduler.core.state.rounds import place_of
 from sluice_scheduler.core.state.turns import turn_ends_ms
 from sluice_scheduler.core.state.units import Unit, unit_keys
 from sluice_scheduler.core.stored.entities import Promise
 
 #: A promise is given up so long after its victims should have been deleted.
 PATIENCE_MS: Final = 60_000
-#: So many victims are tried by themselves.
-_SINGLES_MAX: Final = 4
+#: So many victims are tried by themselves: those that waste least, and as many of the others in each round.
+_SINGLES_MAX: Final = 2
 #: So many claims are let in on paper when a move is judged.
 _LET_IN_MAX: Final = 512
 #: Of so many shapes at most it is looked at each whether it fits into what victims leave.
@@ -123,21 +124,29 @@ class Move:
             return False  # nor will it by units of other sizes
         enough = search.enough_by_itself()
         last = [unit for unit in enough if unit.is_whole and self._state.units_of(unit.leaf.name).growth]
-        if self._by_itself(unit for unit in enough if unit not in last):
+        if self._by_itself([unit for unit in enough if unit not in last]):
             return True
         if search.any_units() and self._is_right():
             return True
         search.give_back_all()
         return self._by_itself(last) or any(self._is_right() for _ in search.all_sets())
 
-    def _by_itself(self, units: Iterable[Unit]) -> bool:
-        """Whether one of the first of these is a right move."""
-        for unit in islice(units, _SINGLES_MAX):
+    def _by_itself(self, units: list[Unit]) -> bool:
+        """Whether one of these is a right move."""
+        for unit in self._some_of(units):
             self._search.take(unit)
             if self._is_right():
                 return True
             self._search.give_back_all()
         return False
+
+    def _some_of(self, units: list[Unit]) -> list[Unit]:
+        first, others = units[:_SINGLES_MAX], units[_SINGLES_MAX:]
+        if len(others) > _SINGLES_MAX:
+            self._session.budget.leaves_out = True
+            begin = place_of(self._state.cell.rounds, len(others))
+            others = (others[begin:] + others[:begin])[:_SINGLES_MAX]
+        return first + others
 
     def _may_take_from(self, branch: Branch) -> bool:
         if branch in self._leaf.path:

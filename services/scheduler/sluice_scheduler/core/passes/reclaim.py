@@ -16,12 +16,11 @@ from sluice_scheduler.core.passes.claimants import Claimants, Ripens, is_barred
 from sluice_scheduler.core.passes.move import Move
 from sluice_scheduler.core.passes.session import Session
 from sluice_scheduler.core.state.cell import Barren
+from sluice_scheduler.core.state.rounds import place_of
 from sluice_scheduler.core.state.state import State
 
 #: So many spots of each claim are tried in one round; but all where somebody has too much.
 _SPOTS_MAX: Final = 8
-#: Times this, numbers that follow each other lie far apart.
-_STIR: Final = 2_654_435_761
 
 
 def reclaim(state: State, budget: Budget) -> bool:
@@ -51,8 +50,8 @@ def reclaim(state: State, budget: Budget) -> bool:
             budget.spend(before - budget.left)  # twice: others' records can't wait for that
     state.leave_in_vain(0)
     found_none = stands_on == _stands_on(state)
-    leave_out = claimants.leave_out or session.leaves_out
-    if found_none and leave_out:
+    leave_out = claimants.leave_out or budget.leaves_out
+    if leave_out:
         state.next_round()
     # What took several passes is not remembered: a restart would search again, and leave something unfinished.
     remembered = found_none and not resumed and not leave_out
@@ -95,7 +94,7 @@ def find_move(session: Session, leaf: Branch, claim: Claim) -> Move | None:
 
 def _some_of(session: Session, spots: list[Spot]) -> list[Spot]:
     """Others in each round, and not in step with which claims are tried."""
-    session.leaves_out = True
+    session.budget.leaves_out = True
     windows = -(-len(spots) // _SPOTS_MAX)
-    begin = (session.state.cell.rounds * _STIR >> 16) % windows * _SPOTS_MAX
+    begin = place_of(session.state.cell.rounds, windows) * _SPOTS_MAX
     return spots[begin : begin + _SPOTS_MAX]

@@ -285,7 +285,7 @@ class Search:
 
     def _units_in(self, leaf: Branch) -> Iterator[Unit]:
         """Who goes first first. Those that are too young hide nobody."""
-        return in_victims_order(self._state, leaf, grown_by_ms=self._ripe_since_ms(leaf))
+        return in_victims_order(self._state, leaf, by_ms=self._ripe_since_ms(leaf))
 
     def _unit_in(self, room: Room, leaf: Branch, most: int) -> Unit | None:
         """The queue's next unit that holds something of the room, and no more than so much."""
@@ -297,9 +297,9 @@ class Search:
         choice = self._choices.get(leaf)
         if choice is None:
             if self._by_age:
-                classes = by_age(self._units_in(leaf))
+                classes = by_age(self._budget, self._units_in(leaf))
             else:
-                classes = by_size(self._state, leaf, self._ripe_since_ms(leaf))
+                classes = by_size(self._state, self._budget, leaf, self._ripe_since_ms(leaf))
             choice = self._choices[leaf] = Choice(self._budget, classes)
             self._budget.spend(_QUEUE_COSTS if self._in_parts else 1)
         return choice

@@ -38,8 +38,6 @@ class Session:
         self.ripens = ripens
         self.worth = Worth(state, budget)
         self.ranking = Ranking(self.is_closed)
-        #: Whether some places are tried in other rounds only.
-        self.leaves_out = False
         self._paper = Paper(state.forest)
         self._worked_out: dict[Branch, bool] = {}
 
@@ -62,28 +60,30 @@ class Session:
         return branch.is_leaf and self._is_unripe(branch)
 
     def ripe_since_ms(self, leaf: Branch) -> int | None:
-        """A queue's growth may be taken if it was admitted by this time; None if its age does not matter. When the next
-        growth becomes old enough is noted."""
+        """A queue's units may be taken if they were admitted by this time; None if their age does not matter. When the
+        next becomes old enough is noted."""
         minimum_ms = leaf.queue.facts.minimum_run_ms if leaf.queue is not None else 0
         units = self.state.units.get(leaf.name)
         if not minimum_ms or units is None:
             return None
         since_ms = self.state.now_ms - minimum_ms
-        following_ms = units.first_grown_after(since_ms)
+        following_ms = units.first_after(since_ms)
         if following_ms is not None:
             self.ripens.has(following_ms + minimum_ms)
         return since_ms
 
     def is_worked_out(self, leaf: Branch) -> bool:
-        """Whether a queue may lose no more running time in this hour, and each of its units has run. What a guarantee
-        covers is owed all the same."""
+        """Whether a queue may lose no more running time in this hour, and each of its units has run. Of very many that
+        is not known. What a guarantee covers is owed all the same."""
         queue = leaf.queue
         if queue is None or queue.facts.lost_work_per_hour_ms is None or LOST_WORK in self.lifted:
             return False
         if leaf not in self._worked_out:
             left_ms = lost_work_left_ms(self.state, leaf)
-            units = islice(in_victims_order(self.state, leaf, grown_by_ms=None), _LOOKS_MAX)
-            self._worked_out[leaf] = all(unit.work_ms(self.state.now_ms) > left_ms for unit in units)
+            units = list(islice(in_victims_order(self.state, leaf, by_ms=None), _LOOKS_MAX + 1))
+            self._worked_out[leaf] = len(units) <= _LOOKS_MAX and all(
+                unit.work_ms(self.state.now_ms) > left_ms for unit in units
+            )
         return self._worked_out[leaf]
 
     def _is_unripe(self, leaf: Branch) -> bool:

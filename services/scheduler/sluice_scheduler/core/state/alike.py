@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
+from itertools import chain
+from operator import itemgetter, length_hint
 from typing import TYPE_CHECKING, TypeAlias
 
 from sluice_scheduler.core.fairness.claims import Cost, pod_cost
+from sluice_scheduler.core.state.rounds import place_of
 from sluice_scheduler.core.stored.accounts import Pod
 
 if TYPE_CHECKING:
@@ -32,12 +34,33 @@ class Row:
         self.cost = cost
         self.entries: list[Entry] = []
 
-    def newest_first(self, by_ms: int | None) -> Iterator[Entry]:
+    def newest_first(self, by_ms: int | None) -> Newest:
         """Those that were admitted by a time, or all."""
         end = len(self.entries)
         if by_ms is not None:
             end = bisect_left(self.entries, by_ms + 1, key=_by_admission)
-        return (self.entries[at] for at in reversed(range(end)))
+        return Newest(self.entries, 0, end)
+
+
+class Newest:
+    """Some of the entries, the newest first."""
+
+    def __init__(self, entries: list[Entry], begin: int, end: int) -> None:
+        self._entries = entries
+        self._begin = begin
+        self._places = iter(range(begin, end)[::-1])
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self
+
+    def __next__(self) -> Entry:
+        return self._entries[next(self._places)]
+
+    def leap(self, number: int) -> None:
+        """Go on from another place in each round, and in the end with what was passed over."""
+        end = self._begin + length_hint(self._places)
+        turn = end - place_of(number, end - self._begin)
+        self._places = chain(range(self._begin, turn)[::-1], range(turn, end)[::-1])
 
 
 #: What pods ask for → those that ask for it. The order says nothing.

@@ -216,10 +216,16 @@ class Application:
 
     def _whole_entry(self, state: State) -> Entry:
         if self.workload is not None:
-            return (-self.workload.priority, self.workload.admitted_ms, 0, self.claim_key)
-        held = [book for book in self.books.values() if book.order]
-        priority = max(max(book.priorities) for book in held)
-        return (-priority, max(book.order[-1][0] for book in held), 0, self.claim_key)
+            return (-self.workload.priority, self.since_ms, 0, self.claim_key)
+        priority = max(max(book.priorities) for book in self.books.values() if book.order)
+        return (-priority, self.since_ms, 0, self.claim_key)
+
+    @property
+    def since_ms(self) -> int:
+        """When the first of what it holds was admitted. Neither who joins it later nor another object of its name makes
+        it young again."""
+        firsts = [book.order[0][0] for book in self.books.values() if book.order]
+        return min(firsts if self.workload is None else [*firsts, self.workload.admitted_ms])
 
     def _keep_growth(self, state: State, book: PodSetBook, minimum: int) -> None:
         rank = self.workload.priority if self.workload is not None and self.admitted else None

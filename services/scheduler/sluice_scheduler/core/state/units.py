@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
-from sluice_scheduler.core.state.alike import Alike, Entry, Sizes
+from sluice_scheduler.core.state.alike import Alike, Entry, Newest, Sizes
 from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod
 
@@ -55,28 +55,33 @@ class Units:
         self.none_before_ms = min((entry[1] for entry in chain(self.growth, self.gangs)), default=0)
         return False
 
-    def grown_by(self, time_ms: int | None) -> Iterator[Entry]:
-        """The growth that was admitted then or earlier, who goes first first. Who came later costs nothing."""
-        for begin, end in _by_priority(self.growth, time_ms):
-            yield from _newest_first(self.growth, begin, end)
+    def admitted_by(self, time_ms: int | None) -> Iterator[Entry]:
+        """What was admitted then or earlier, who goes first first. Who came later costs nothing."""
+        for entries in (self.growth, self.gangs):
+            for begin, end in _by_priority(entries, time_ms):
+                yield from Newest(entries, begin, end)
 
-    def first_grown_after(self, time_ms: int) -> int | None:
-        """When the first growth was admitted that came later."""
-        ends = (end for _, end in _by_priority(self.growth, time_ms))
-        later = (self.growth[end][1] for end in ends if end < len(self.growth))
+    def first_after(self, time_ms: int) -> int | None:
+        """When the first was admitted that came later."""
+        later = (
+            entries[end][1]
+            for entries in (self.growth, self.gangs)
+            for _, end in _by_priority(entries, time_ms)
+            if end < len(entries)
+        )
         return min((admitted_ms for admitted_ms in later if admitted_ms > time_ms), default=None)
 
-    def growth_by_size(self, state: State, time_ms: int | None) -> Iterator[tuple[Iterator[Entry], Sizes]]:
+    def growth_by_size(self, state: State, time_ms: int | None) -> Iterator[tuple[Newest, Sizes]]:
         """The growth of each priority, the lowest first: in order of age, and by what pods ask for."""
         if self.alike is None:
             self.alike = Alike(self.growth)
         ranges = _by_priority(self.growth, time_ms)
         for (begin, end), sizes in zip(ranges, self.alike.by_priority(state), strict=True):
-            yield _newest_first(self.growth, begin, end), sizes
+            yield Newest(self.growth, begin, end), sizes
 
-    def gangs_by_priority(self) -> Iterator[Iterator[Entry]]:
-        for begin, end in _by_priority(self.gangs, None):
-            yield _newest_first(self.gangs, begin, end)
+    def gangs_by_priority(self, time_ms: int | None) -> Iterator[Newest]:
+        for begin, end in _by_priority(self.gangs, time_ms):
+            yield Newest(self.gangs, begin, end)
 
     def add(self, entry: Entry, *, growth: bool) -> None:
         self.none_before_ms = min(self.none_before_ms, entry[1])
@@ -103,10 +108,6 @@ def _by_priority(entries: list[Entry], time_ms: int | None) -> Iterator[tuple[in
         if time_ms is not None:
             end = bisect_left(entries, time_ms + 1, begin, end, key=_admission_of)
         yield begin, end
-
-
-def _newest_first(entries: list[Entry], begin: int, end: int) -> Iterator[Entry]:
-    return (entries[at] for at in reversed(range(begin, end)))
 
 
 @dataclass(slots=True, eq=False)
@@ -136,9 +137,9 @@ class Unit:
     def since_ms(self) -> int:
         """When the first of it was admitted. Whoever joins it later makes nothing of it young again: or one pod that
         asks for nothing would let all others stay for another tenure."""
-        if self.is_whole and self.application is not None and self.application.workload is not None:
+        if self.is_whole:
             return self.admitted_ms
-        return min((pod.admitted_ms for pod in self.pods), default=self.admitted_ms)
+        return min(pod.admitted_ms for pod in self.pods)
 
     def age(self) -> tuple[int, int]:
         """When it was admitted, and by which decision."""
@@ -162,10 +163,9 @@ class Unit:
 
     @property
     def ripe_ms(self) -> int:
-        """When all its pods have run for as long as their queue wants."""
+        """When it has run for as long as its queue wants."""
         queue = self.leaf.queue
-        minimum_ms = queue.facts.minimum_run_ms if queue else 0
-        return max((pod.admitted_ms for pod in self.pods), default=0) + minimum_ms if minimum_ms else 0
+        return self.since_ms + queue.facts.minimum_run_ms if queue is not None else 0
 
     def work_ms(self, now_ms: int) -> int:
         """The running time of its pods that is lost if they go now."""
@@ -188,15 +188,14 @@ def entry_of(pod: Pod, priority: int, key: str = "") -> Entry:
 
 
 def in_victims_order(
-    state: State, leaf: Branch, *, pausing: bool = False, grown_by_ms: int | None = None
+    state: State, leaf: Branch, *, pausing: bool = False, by_ms: int | None = None
 ) -> Iterator[Unit]:
     """A queue's units, who goes first first. `pausing`: also those that can't be evicted just now, or are set
-    aside. `grown_by_ms`: without growth that was admitted later."""
+    aside. `by_ms`: without what was admitted later."""
     units = state.units.get(leaf.name)
     if units is None:
         return iter(())
-    entries = chain(units.grown_by(grown_by_ms), reversed(units.gangs))
-    return units_of_entries(state, leaf, entries, set(), pausing=pausing)
+    return units_of_entries(state, leaf, units.admitted_by(by_ms), set(), pausing=pausing)
 
 
 def in_order_of_protection(state: State, leaf: Branch) -> list[Unit]:
@@ -250,23 +249,22 @@ def whole_of(state: State, leaf: Branch, app: Application) -> Unit:
     """All that an application holds, as one unit: a driver or head, of which there can be only one, goes after
     those that need it."""
     pods: list[Pod] = []
-    costs: list[Cost] = []
+    costs: list[Iterable[tuple[Dim, int]]] = []
     for name in app.drivers_last():
         book = app.books[name]
         pods += [state.pod(entry[3]) for entry in book.order]
-        costs += [book.cost] * book.reserved
+        costs.append([(dim, amount * book.reserved) for dim, amount in book.cost])
     workload = app.workload
     priority = workload.priority if workload else max((pod.facts.priority for pod in pods), default=0)
-    admitted_ms = workload.admitted_ms if workload else max((pod.admitted_ms for pod in pods), default=0)
     cost = _total([*map(pod_cost, pods), *costs])
-    return Unit(leaf, pods, cost, priority, admitted_ms, app, growth=False)
+    return Unit(leaf, pods, cost, priority, app.since_ms, app, growth=False)
 
 
 def total_cost(pods: list[Pod]) -> Cost:
     return pod_cost(pods[0]) if len(pods) == 1 else _total(map(pod_cost, pods))
 
 
-def _total(costs: Iterable[Cost]) -> Cost:
+def _total(costs: Iterable[Iterable[tuple[Dim, int]]]) -> Cost:
     total: dict[Dim, int] = {}
     add(total, chain.from_iterable(costs))
     return tuple(total.items())

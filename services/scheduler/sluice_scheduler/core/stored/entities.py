@@ -173,17 +173,19 @@ class Turn(Entity):
 
 @dataclass(slots=True, kw_only=True)
 class LostWork(QueueEntity):
-    """How much running time was taken from a queue: in all, and by minute in the last hour."""
+    """How much running time of a queue was lost: in all, and what others took in the last hour, by minute."""
 
     kind: ClassVar[str] = "lostwork"
     total_ms: int = 0
     recent: dict[str, int] = field(default_factory=dict)
 
-    def add(self, now_ms: int, work_ms: int) -> None:
+    def add(self, now_ms: int, work_ms: int, *, by_others: bool) -> None:
+        self.total_ms += work_ms
+        if not by_others:
+            return
         minute = now_ms // 60_000
         self.recent = {at: lost for at, lost in self.recent.items() if int(at) > minute - 60}
         self.recent[str(minute)] = self.recent.get(str(minute), 0) + work_ms
-        self.total_ms += work_ms
 
     def forget_old(self, now_ms: int) -> bool:
         """Leave out what is older than an hour; whether anything was."""
