@@ -318,7 +318,7 @@ def reclaims_raise_the_potential(content: Content) -> None:
 
     def judged(move: Move) -> None:
         judge(simulation.cell.state, move)
-        judged_as[move._claim.key] = came_of(move._claim, move._spot.cost).rank
+        judged_as[move._claim.key] = came_of(simulation.cell.state, move._claim, move._spot.cost).rank
         carry_out(move)
 
     def check(cell: SimulatedCell) -> None:
@@ -338,8 +338,7 @@ def judge(state: State, move: Move) -> str:
     inside = move._inside
     for unit in taken:
         facts = unit.leaf.queue.facts
-        ran_ms = [state.now_ms - pod.admitted_ms for pod in unit.pods]
-        assert all(ran >= facts.minimum_run_ms for ran in ran_ms)
+        assert state.now_ms - unit.since_ms >= facts.minimum_run_ms
         assert facts.reclaim or inside
     if inside:  # the queue's priorities, highest first, rise: who comes is above all who go
         assert all(unit.leaf is move._leaf and unit.priority < claim.priority for unit in taken)

@@ -102,7 +102,7 @@ def victims_of(state: State) -> list[Victim]:
         beside = grown.get(id(unit.application), []) if unit.is_whole else []
         application = unit.application.claim_key if unit.application is not None else ""
         least_ms = queue.facts.minimum_run_ms if queue is not None else 0
-        ripe = all(state.now_ms - pod.admitted_ms >= least_ms for pod in unit.pods)
+        ripe = state.now_ms - unit.since_ms >= least_ms
         found.append(Victim([holding, *beside], unit.leaf.name, ripe, application, is_gang=unit.is_whole))
     return found
 

@@ -288,7 +288,7 @@ class Move:
         came = [(self._leaf, self._claim, self._spot.cost), *let_in]
         for leaf in self._paper.touched:
             if leaf.is_leaf:
-                mine = [came_of(claim, cost) for other, claim, cost in came if other is leaf]
+                mine = [came_of(self._state, claim, cost) for other, claim, cost in came if other is leaf]
                 after = worth.deserved(self._paper, leaf, self.taken, mine)
                 rise += after - worth.deserved(self._before, leaf, ())
         return 0 if abs(rise) <= TOLERANCE * len(self._paper.touched) else rise
@@ -366,7 +366,7 @@ class Move:
         for unit in self.taken:
             deadlines.append(evict(state, unit, reason=reason, sentence=self._why(unit)))
             self._session.budget.spend(3)
-        self._session.worth.forget(self.taken, self._leaf, came_of(claim, self._spot.cost))
+        self._session.worth.forget(self.taken, self._leaf, came_of(state, claim, self._spot.cost))
         self._session.ranking.lift(self._leaf.path, self._paper)
         make_promise(
             state,

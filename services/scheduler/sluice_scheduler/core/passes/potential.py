@@ -23,7 +23,7 @@ from sluice_scheduler.core.fairness.shares import FRACTION_BITS, part_of_kind, s
 from sluice_scheduler.core.passes.budget import Budget
 from sluice_scheduler.core.passes.covered import Covered
 from sluice_scheduler.core.passes.paper import Paper
-from sluice_scheduler.core.state.members import is_replica, priority_of
+from sluice_scheduler.core.state.members import is_growth, priority_of
 from sluice_scheduler.core.state.promises import promised_cost
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_order_of_protection, in_victims_order, unit_keys
@@ -44,8 +44,8 @@ class Came(NamedTuple):
     cost: Cost
 
 
-def came_of(claim: Claim, cost: Cost) -> Came:
-    return Came((not claim.gang or is_replica(claim.key), -claim.priority), cost)
+def came_of(state: State, claim: Claim, cost: Cost) -> Came:
+    return Came((is_growth(state, claim.key), -claim.priority), cost)
 
 
 def _rank(unit: Unit) -> _Rank:
@@ -153,7 +153,7 @@ class Worth:
         known = self._promised.get(promise.key)
         if known is None:
             claim, state = promise.claim, self._state
-            rank = claim in state.pods or is_replica(claim), -priority_of(state, claim)
+            rank = is_growth(state, claim), -priority_of(state, claim)
             known = self._promised[promise.key] = Came(rank, promised_cost(promise))
         return known
 

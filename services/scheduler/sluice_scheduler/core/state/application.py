@@ -171,7 +171,7 @@ class Application:
         if size == 1:
             return [pod]
         book = self.book(pod.pod_set)
-        minimum = self._minima().get(pod.pod_set, 0)
+        minimum = self.minima().get(pod.pod_set, 0)
         at = bisect_left(book.order, age_of(pod)) - minimum
         first = minimum + at - at % size
         return [state.pod(entry[3]) for entry in book.order[first : first + size]]
@@ -183,7 +183,7 @@ class Application:
     def _pod_sets(self) -> Iterable[PodSetFacts]:
         return self.workload.facts.pod_sets if self.workload is not None else ()
 
-    def _minima(self) -> dict[str, int]:
+    def minima(self) -> dict[str, int]:
         """How many pods of each set are no growth."""
         if not self.admitted:
             return {}
@@ -193,7 +193,7 @@ class Application:
 
     def _keep_units(self, state: State) -> None:
         """Bring units in step with the pods that hold. The cost is proportional to what has changed."""
-        minima = self._minima()
+        minima = self.minima()
         for name, book in self.books.items():
             self._keep_growth(state, book, minima.get(name, 0))
         queue, wanted = "", None
@@ -201,7 +201,7 @@ class Application:
             min(minima.get(n, 0), len(b.order)) or b.reserved for n, b in self.books.items()
         ):
             queue = self.workload.queue if self.workload else self._first(state).queue
-            wanted = self._whole_entry(state)
+            wanted = self._whole_entry()
         if self._whole != (queue, wanted):
             if self._whole[1] is not None:
                 state.units_of(self._whole[0]).remove(self._whole[1], growth=False)
@@ -214,16 +214,14 @@ class Application:
             (state.pod(e[3]) for b in self.books.values() for e in b.order[:1]), key=lambda pod: pod.key
         )
 
-    def _whole_entry(self, state: State) -> Entry:
-        if self.workload is not None:
-            return (-self.workload.priority, self.since_ms, 0, self.claim_key)
-        priority = max(max(book.priorities) for book in self.books.values() if book.order)
+    def _whole_entry(self) -> Entry:
+        held = (book for book in self.books.values() if book.order)
+        priority = self.workload.priority if self.workload else max(max(book.priorities) for book in held)
         return (-priority, self.since_ms, 0, self.claim_key)
 
     @property
     def since_ms(self) -> int:
-        """When the first of what it holds was admitted. Neither who joins it later nor another object of its name makes
-        it young again."""
+        """When the first of what it holds was admitted: nobody who joins it makes it young again, nor another object."""
         firsts = [book.order[0][0] for book in self.books.values() if book.order]
         return min(firsts if self.workload is None else [*firsts, self.workload.admitted_ms])
 

@@ -48,6 +48,17 @@ def is_replica(claim: str) -> bool:
     return claim.startswith("replica/")
 
 
+def is_growth(state: State, claim: str) -> bool:
+    """Whether what a claim lets in can be taken back by itself: not so a gang, nor a pod that its application's minimum
+    lacks."""
+    pod = state.pods.get(claim)
+    if pod is None:
+        return is_replica(claim)
+    app = state.application_of(pod) if pod.application else None
+    book = app.books.get(pod.pod_set) if app is not None else None
+    return app is None or (len(book.order) if book else 0) >= app.minima().get(pod.pod_set, 0)
+
+
 def group_of(state: State, claim: str) -> list[Pod]:
     """The pods of a pod group, or of a replica, that wait to be admitted together."""
     app = application_by_claim(state, claim)
