@@ -221,7 +221,7 @@ class Application:
 
     @property
     def since_ms(self) -> int:
-        """When the first of what it holds was admitted: nobody who joins it makes it young again, nor another object."""
+        """When the first of what it holds was admitted: who joins makes it no younger, nor does another object."""
         firsts = [book.order[0][0] for book in self.books.values() if book.order]
         return min(firsts if self.workload is None else [*firsts, self.workload.admitted_ms])
 
