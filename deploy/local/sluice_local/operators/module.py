@@ -1,0 +1,63 @@
+"""What an operator's module carries beside its program: its kinds, and the rights of its account."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sluice_local import tools
+from sluice_local.build import Command, GoBinary, Progress
+from sluice_local.kubectl import kubectl
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """Of a module, what its operator needs in a cluster where it runs as a process of the stack, in JSON."""
+
+    program: GoBinary
+    module: str
+    #: Folders that kustomize knows, or else ones full of manifests.
+    folders: Sequence[str]
+    takes: str = "seconds"
+
+    @property
+    def name(self) -> str:
+        return f"{self.program.name}'s manifests"
+
+    @property
+    def path(self) -> Path:
+        return self.program.path.with_name("manifests.json")
+
+    def build(self, target: Path, progress: Progress) -> None:
+        progress.step = "fetching its module"
+        module = fetched(self.program, self.module)
+        texts = [_text(module / folder) for folder in self.folders]
+        target.write_text(json.dumps([each for text in texts for each in _wanted(text)]))
+
+    def read(self) -> list[Manifest]:
+        manifests: list[Manifest] = json.loads(self.path.read_text())
+        return manifests
+
+
+def fetched(program: GoBinary, module: str) -> Path:
+    """The folder of a module that goes into a program."""
+    command = Command(program.folder, tools.GO.environment())
+    answer = json.loads("".join(command.lines([tools.GO.find(), "mod", "download", "-json", module])))
+    return Path(answer["Dir"])
+
+
+def _text(folder: Path) -> str:
+    if (folder / "kustomization.yaml").exists():
+        return kubectl("kustomize", folder)
+    return "\n---\n".join(file.read_text() for file in sorted(folder.glob("*.yaml")))
+
+
+def _wanted(text: str) -> Iterable[Manifest]:
+    """Its own pod, and the way to it, is a process of the stack."""
+    manifests = yaml.safe_load_all(text)
+    return (each for each in manifests if each and each["kind"] not in ("Deployment", "Service"))

@@ -1,0 +1,48 @@
+"""Other projects' operators as parts of a stack: which it has, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from sluice_local import Stack, StackError
+from sluice_local.operators import OPERATORS
+from sluice_local.operators.module import _wanted
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_an_unknown_one_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(StackError, match="There is no spark here; there are kuberay, spark-operator"):
+        Stack(given={}).up(operators=["kuberay", "spark"])
+
+
+def test_beside_a_given_cluster_it_is_refused() -> None:
+    with pytest.raises(StackError, match="kuberay would run beside .*install it there"):
+        Stack(given={"KUBECONFIG": "elsewhere"}).up(operators=["kuberay"])
+
+
+def test_what_was_once_started_belongs_to_the_stack() -> None:
+    stack = Stack(given={})
+    assert stack._belonging(["kuberay"]) == {"kuberay"}
+    record = stack.directory / "spark-operator-webhook" / "process.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"pid": 1, "born": 0}')
+    assert stack._belonging([]) == {"spark-operator"}
+    assert Stack("another", given={})._belonging([]) == set()
+
+
+def test_each_process_has_a_name_of_its_own() -> None:
+    processes = [process for operator in OPERATORS.values() for process in operator]
+    names = [process.called or process.binary.name for process in processes]
+    assert len(set(names)) == len(names)
+
+
+def test_of_a_modules_manifests_its_own_pod_is_left_out() -> None:
+    kinds = ("Namespace", "Deployment", "Service", "ServiceAccount")
+    text = "---\n" + yaml.safe_dump_all([{"kind": kind} for kind in kinds])
+    assert [each["kind"] for each in _wanted(text)] == ["Namespace", "ServiceAccount"]
