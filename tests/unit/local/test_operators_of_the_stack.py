@@ -22,7 +22,7 @@ def test_an_unknown_one_is_refused_and_the_known_ones_are_named() -> None:
 
 
 def test_beside_a_given_cluster_it_is_refused() -> None:
-    with pytest.raises(StackError, match="kuberay would run beside .*install it there"):
+    with pytest.raises(StackError, match=r"kuberay would run beside .*install it there"):
         Stack(given={"KUBECONFIG": "elsewhere"}).up(operators=["kuberay"])
 
 

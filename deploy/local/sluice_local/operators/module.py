@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sluice_local import tools
 from sluice_local.build import Command, GoBinary, Progress
 from sluice_local.kubectl import kubectl
@@ -59,5 +57,7 @@ def _text(folder: Path) -> str:
 
 def _wanted(text: str) -> Iterable[Manifest]:
     """Its own pod, and the way to it, is a process of the stack."""
+    import yaml  # not by those commands that work before `make setup`
+
     manifests = yaml.safe_load_all(text)
     return (each for each in manifests if each and each["kind"] not in ("Deployment", "Service"))

@@ -6,11 +6,10 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
 from sluice_local import keys, paths, tools
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.images.spark import SPARK
+from sluice_local.kubectl import apply
 from sluice_local.kubernetes import SPARK_CONTROLLER, SPARK_WEBHOOK
 from sluice_local.operators.module import Manifest, Manifests
 from sluice_local.operators.operator import Operator
@@ -39,8 +38,9 @@ class SparkController(Operator):
     def artefacts(self) -> Sequence[Artefact]:
         return [*super().artefacts(), SPARK]
 
-    def objects(self) -> Iterable[Manifest]:
-        return [*super().objects(), *yaml.safe_load_all(_ACCOUNTS.read_text())]
+    def prepare(self) -> None:
+        apply(self.administrator, _ACCOUNTS.read_text())
+        super().prepare()
 
     def argv(self) -> Sequence[str | Path]:
         health = f"--health-probe-bind-address=127.0.0.1:{self.port}"
