@@ -277,10 +277,13 @@ class Stack:
                 f"{', '.join(sorted(wanted))} would run beside a control plane of the stack's own, and KUBECONFIG "
                 "names another: install it there as its project says."
             )
+        return wanted | self.operators
+
+    @property
+    def operators(self) -> Set[str]:
+        """Those of other projects that were once started here."""
         started = set(self._names())
-        return wanted | {
-            name for name, processes in self._operators.items() if started & {each.name for each in processes}
-        }
+        return {name for name, its in self._operators.items() if started & {each.name for each in its}}
 
     def _artefacts(self, wanted: Set[str], operators: Set[str]) -> list[Artefact]:
         """What has to be built for the wanted parts, the quickest first."""

@@ -33,20 +33,18 @@ class Manifests:
 
     def build(self, target: Path, progress: Progress) -> None:
         progress.step = "fetching its module"
-        module = fetched(self.program, self.module)
-        texts = [_text(module / folder) for folder in self.folders]
+        texts = [_text(self.source() / folder) for folder in self.folders]
         target.write_text(json.dumps([each for text in texts for each in _wanted(text)]))
 
     def read(self) -> list[Manifest]:
         manifests: list[Manifest] = json.loads(self.path.read_text())
         return manifests
 
-
-def fetched(program: GoBinary, module: str) -> Path:
-    """The folder of a module that goes into a program."""
-    command = Command(program.folder, tools.GO.environment())
-    answer = json.loads("".join(command.lines([tools.GO.find(), "mod", "download", "-json", module])))
-    return Path(answer["Dir"])
+    def source(self) -> Path:
+        """The folder of the module, which Go has fetched or fetches now."""
+        command = Command(self.program.folder, tools.GO.environment())
+        download: list[str | Path] = [tools.GO.find(), "mod", "download", "-json", self.module]
+        return Path(json.loads("".join(command.lines(download)))["Dir"])
 
 
 def _text(folder: Path) -> str:
@@ -57,7 +55,7 @@ def _text(folder: Path) -> str:
 
 def _wanted(text: str) -> Iterable[Manifest]:
     """Its own pod, and the way to it, is a process of the stack."""
-    import yaml  # not by those commands that work before `make setup`
+    import yaml  # noqa: PLC0415 (some commands work before `make setup` brings it)
 
     manifests = yaml.safe_load_all(text)
     return (each for each in manifests if each and each["kind"] not in ("Deployment", "Service"))
