@@ -13,11 +13,7 @@ from operators.training_operator import training_job
 from sluice_local import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(autouse=True)
-def operator(running: Stack) -> None:
-    running.up(operators=["training-operator"])
+OPERATORS = ("training-operator",)
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from sluice_local import Stack, StackError
+from sluice_local.demo import __main__ as demo
 from sluice_local.operators import OPERATORS
 from sluice_local.operators.module import _wanted
+from sluice_local.stack import STACK_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +31,26 @@ def test_beside_a_given_cluster_it_is_refused() -> None:
 
 def test_what_was_once_started_belongs_to_the_stack() -> None:
     stack = Stack(given={})
-    assert stack._belonging(["kuberay"]) == {"kuberay"}
-    record = stack.directory / "spark-operator-webhook" / "process.json"
+    assert stack.operators == set()
+    was_started(stack, "spark-operator-webhook")
+    assert stack.operators == {"spark-operator"}
+    assert Stack("another", given={}).operators == set()
+
+
+def test_the_demo_leaves_a_stack_to_real_ones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    was_started(Stack("demo", given={}), "kuberay")
+    monkeypatch.setenv(STACK_VARIABLE, "demo")
+    monkeypatch.setattr(sys, "argv", ["demo"])
+    assert demo.main() == 1
+    assert "this stack has kuberay: both would do the same work" in capsys.readouterr().err
+
+
+def was_started(stack: Stack, process: str) -> None:
+    record = stack.directory / process / "process.json"
     record.parent.mkdir(parents=True)
     record.write_text('{"pid": 1, "born": 0}')
-    assert stack._belonging([]) == {"spark-operator"}
-    assert Stack("another", given={})._belonging([]) == set()
 
 
 def test_each_process_has_a_name_of_its_own() -> None:
