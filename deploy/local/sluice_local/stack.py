@@ -126,6 +126,8 @@ class Stack:
         operator belongs to the stack from then on."""
         wanted = _checked(only, PARTS) - self._without
         belonging = self._belonging(operators)
+        if operators and "kubernetes" not in wanted:
+            raise StackError(f"{', '.join(operators)} can't run without kubernetes: start that too.")
         lanes: dict[str, Callable[[], None]] = {
             "kafka": self._kafka_up,
             "redis": self._redis_up,

@@ -29,6 +29,11 @@ def test_beside_a_given_cluster_it_is_refused() -> None:
         Stack(given={"KUBECONFIG": "elsewhere"}).up(operators=["kuberay"])
 
 
+def test_without_a_control_plane_it_is_refused() -> None:
+    with pytest.raises(StackError, match="kuberay can't run without kubernetes"):
+        Stack(given={}).up(only=["kafka"], operators=["kuberay"])
+
+
 def test_what_was_once_started_belongs_to_the_stack() -> None:
     stack = Stack(given={})
     assert stack.operators == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_local import tools
-from sluice_local.build import Command, GoBinary, Progress
+from sluice_local.build import Command, GoBinary, Progress, recipe_hash
 from sluice_local.kubectl import kubectl
 
 Manifest = dict[str, Any]
@@ -29,7 +29,8 @@ class Manifests:
 
     @property
     def path(self) -> Path:
-        return self.program.path.with_name("manifests.json")
+        modules = sorted(Path(__file__).parent.glob("*.py"))
+        return self.program.path.with_name(f"manifests-{recipe_hash(*modules)}.json")
 
     def build(self, target: Path, progress: Progress) -> None:
         progress.step = "fetching its module"
