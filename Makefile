@@ -68,7 +68,7 @@ doctor: ## Say what is missing on this machine and how to get it
 ##@ Checks
 .PHONY: test
 test: setup ## Run every test, on a real Kafka, Redis and API server
-	@$(BIN)/sluice-local build
+	@$(BIN)/sluice-local build --with kuberay,spark-operator,training-operator
 	@$(BIN)/pytest tests --numprocesses 3 --durations 15
 
 .PHONY: test-unit

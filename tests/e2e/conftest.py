@@ -30,9 +30,10 @@ def stacks(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 
 
 @pytest.fixture
-def running(stacks: Stacks) -> Stack:
-    """All servers and services, which are well."""
-    return stacks.well()
+def running(stacks: Stacks, request: pytest.FixtureRequest) -> Stack:
+    """All servers and services, which are well, beside the operators that the test's module names: those would
+    also do the work of simulated ones."""
+    return stacks.well(getattr(request.module, "OPERATORS", ()))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ stack is written down as a bug report, ended, and replaced, so that no test fail
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,7 @@ class Stacks:
         self._stack: Stack | None = None
         self._made = 0
         self._is_suspect = False
+        self._operators: Collection[str] = ()
         self.reports: list[Path] = []
 
     @contextmanager
@@ -43,19 +44,21 @@ class Stacks:
             finally:
                 self._end()
 
-    def well(self) -> Stack:
-        """A stack all of whose servers and services are ready; a new one where that can't be had of the last."""
-        if self._is_suspect:
+    def well(self, operators: Collection[str] = ()) -> Stack:
+        """A stack all of whose servers and services are ready, with these operators of other projects and no
+        others; a new one where that can't be had of the last."""
+        if self._is_suspect or operators != self._operators:
             self._end()
+        self._operators = operators
         if self._stack is not None:
             try:
-                return _made_well(self._stack)
+                return _made_well(self._stack, operators)
             except (StackError, OSError, AssertionError) as error:
                 self.report(f"unwell-after-{self._made}", str(error))
                 self._end()
         self._made += 1
         self._stack = Stack("e2e" if self._made == 1 else f"e2e-{self._made}", say=print)
-        return _made_well(self._stack)
+        return _made_well(self._stack, operators)
 
     def report(self, name: str, error: str) -> Path | None:
         """Write down all that happened on the stack, which is not used by another test."""
@@ -82,8 +85,8 @@ class Stacks:
         self._stack, self._is_suspect = None, False
 
 
-def _made_well(stack: Stack) -> Stack:
-    stack.up(services=True)
+def _made_well(stack: Stack, operators: Collection[str]) -> Stack:
+    stack.up(services=True, operators=operators)
     eventually(lambda: all(each.ready for each in stack.status() if _counts(each)), seconds=WELL_WITHIN_S)
     return stack
 

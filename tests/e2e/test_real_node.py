@@ -11,7 +11,6 @@ from cluster import TERMINAL, Tenants, is_gated, node, observed, pod, pool, queu
 from cluster_api import eventually, made
 from operators import spark
 from sluice_local import Stack
-from sluice_local.kubernetes import SERVICE_ADDRESS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -70,9 +69,6 @@ def test_a_spark_application_really_computes(running: Stack, tenants: Tenants, t
             "spark.kubernetes.container.image": image,
             "spark.kubernetes.node.selector.sluice.dev/node": "real",
             "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
-            # There is no DNS.
-            "spark.kubernetes.driver.master": f"https://{SERVICE_ADDRESS}",
-            "spark.kubernetes.executor.useDriverPodIP": "true",
             "spark.executor.instances": "1",
         },
     )

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from applications import FIRST_SEEN_S, Applications, one_queue
 from cluster import Tenants, is_gated, node, observed, pod, queue
 from cluster_api import eventually, made
-from operators.training_operator import provide, training_job, training_operator
-from sluice_local import Endpoints, Stack
+from operators.training_operator import training_job
+from sluice_local import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def operators() -> Iterator[Callable[[Endpoints], None]]:
-    """Starts the operator beside a stack, unless it runs there."""
-    provide(print)
-    with ExitStack() as started:
-        beside: set[Path] = set()
-
-        def ensure(endpoints: Endpoints) -> None:
-            if endpoints.kubeconfig not in beside:
-                beside.add(endpoints.kubeconfig)
-                started.enter_context(training_operator(endpoints))
-
-        yield ensure
-
-
-@pytest.fixture(autouse=True)
-def operator(operators: Callable[[Endpoints], None], running: Stack) -> None:
-    operators(running.endpoints)
+OPERATORS = ("training-operator",)
 
 
 @pytest.fixture

@@ -112,7 +112,6 @@ class GoBinary:
     module: str
     package: str
     takes: str
-    recipes: Path = paths.RECIPES / "go"
 
     @property
     def path(self) -> Path:
@@ -121,16 +120,16 @@ class GoBinary:
     @property
     def sources(self) -> list[Path]:
         """All that it is built from."""
-        return sorted(self._folder.iterdir())
+        return sorted(self.folder.iterdir())
 
     @property
-    def _folder(self) -> Path:
-        return self.recipes / self.module
+    def folder(self) -> Path:
+        return paths.RECIPES / "go" / self.module
 
     def build(self, target: Path, progress: Progress) -> None:
         go = tools.GO.find()
         settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -trimpath", "GOWORK": "off"}
-        command = Command(self._folder, {**tools.GO.environment(), **settings})
+        command = Command(self.folder, {**tools.GO.environment(), **settings})
         progress.step = "fetching its modules and counting its packages"
         stale = ["-deps", "-f", "{{if .Stale}}stale{{end}}"]
         packages = sum(line == "stale\n" for line in command.lines([go, "list", *stale, self.package]))
@@ -149,7 +148,7 @@ class GoBinary:
         return " ".join(["-s -w", *variables])
 
     def _go_mod(self) -> str:
-        return (self._folder / "go.mod").read_text()
+        return (self.folder / "go.mod").read_text()
 
 
 @dataclass(frozen=True, slots=True)

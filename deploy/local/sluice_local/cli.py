@@ -14,6 +14,7 @@ from sluice_local import doctor
 from sluice_local.errors import StackError
 from sluice_local.images import IMAGES
 from sluice_local.kubernetes import NODE_NAME
+from sluice_local.operators import OPERATORS
 from sluice_local.services import SERVICES
 from sluice_local.stack import OPTIONAL, PARTS, STACK_VARIABLE, Stack, Status
 
@@ -38,13 +39,13 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _build(stack: Stack, _: argparse.Namespace) -> None:
-    stack.build()
+def _build(stack: Stack, options: argparse.Namespace) -> None:
+    stack.build(options.operators)
 
 
 def _up(stack: Stack, options: argparse.Namespace) -> None:
     started = time.monotonic()
-    stack.up(options.only, services=options.services)
+    stack.up(options.only, services=options.services, operators=options.operators)
     _say(f"stack {stack.name!r} is up after {time.monotonic() - started:.1f} s")
 
 
@@ -132,11 +133,16 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    add("build", _build, "build what is missing: minutes the first time, nothing later")
+    build = add("build", _build, "build what is missing: minutes the first time, nothing later")
     up = add("up", _up, "start what does not run yet, and wait until it is ready")
     up.add_argument("--only", type=_names, default=PARTS, metavar="PARTS", help=",".join(PARTS))
     up.add_argument("--without", type=_names, default=(), metavar="NAMES", help=",".join(OPTIONAL))
     up.add_argument("--services", action="store_true", help="start Sluice's services too")
+    known = ",".join(OPERATORS)
+    for each, what in ((build, "build these too"), (up, "operators that belong to the stack from then on")):
+        each.add_argument(
+            "--with", dest="operators", type=_names, default=(), metavar="NAMES", help=f"{what}: {known}"
+        )
     down = add("down", _down, "end everything that runs; data, ports and credentials stay")
     down.add_argument("--purge", action="store_true", help="forget data, ports and credentials too")
     add("status", _status, "what runs where, and whether it is ready")

@@ -12,6 +12,12 @@ from sluice_local import paths
 from sluice_local.kubectl import apply, kubeconfig, kubectl
 
 NAMESPACE = "sluice-system"
+_CRDS = paths.DEPLOY / "crds"
+_OTHERS = (
+    paths.DEPLOY / "base" / "namespace.yaml",
+    paths.DEPLOY / "base" / "rbac.yaml",
+    paths.DEPLOY / "policies",
+)
 ACCOUNTS = ("watcher", "scheduler", "actuator", "console")
 _TOKENS_LAST = "720h"
 # The API server looks for new policies once a second.
@@ -55,10 +61,10 @@ class Cluster:
         authority = self._entry("cluster").get("certificate-authority-data", "")
         paths.write_private(self.ca_file, b64decode(authority).decode())
 
-    def set_up(self, crds: Path, *others: Path) -> None:
-        """Apply manifests (files or folders), wait until they count, and write the services' kubeconfigs."""
-        kinds = self._text(crds)
-        text = "\n---\n".join([kinds, *map(self._text, others)])
+    def set_up(self) -> None:
+        """Apply manifests, wait until they count, and write the services' kubeconfigs."""
+        kinds = self._text(_CRDS)
+        text = "\n---\n".join([kinds, *map(self._text, _OTHERS)])
         applied = self.folder / "applied.yaml"
         is_new = not applied.exists() or applied.read_text() != text
         apply(self.kubeconfig, text)

@@ -1,4 +1,5 @@
-"""Certificates by which the API server and a kubelet know each other. They are made when a node first comes."""
+"""Certificates by which the API server knows a kubelet, or an operator's webhooks, and a kubelet knows it. They are
+made when there is first a need of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,18 +45,23 @@ class Keys:
         _certificate(certificate, subject, "basicConstraints=CA:FALSE", *extensions, signer=signer)
 
 
+def self_signed(certificate: Path, *, address: str) -> None:
+    """One for a server at that address whose clients know no authority. Its key is of the kind that operators read."""
+    if not certificate.exists():
+        key = certificate.with_suffix(".key")
+        run("openssl", "genrsa", "-traditional", "-out", key, "2048")
+        _request(certificate, address, f"subjectAltName=IP:{address}", options=["-key", key])
+
+
 def _certificate(path: Path, subject: str, *extensions: str, signer: Sequence[str] = ()) -> None:
+    key = path.with_suffix(".key")
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-keyout", str(key)]
+    _request(path, subject, *extensions, options=[*new_key, *signer])
+
+
+def _request(path: Path, subject: str, *extensions: str, options: Sequence[str | Path]) -> None:
     draft = path.with_suffix(".draft")
-    key = [
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-noenc",
-        "-keyout",
-        str(path.with_suffix(".key")),
-    ]
     content = ["-subj", f"/CN={subject}", "-days", _LAST_DAYS, "-out", str(draft)]
     added = [word for extension in extensions for word in ("-addext", extension)]
-    run("openssl", "req", "-x509", "-config", _SETTINGS, *key, *content, *added, *signer)
+    run("openssl", "req", "-x509", "-config", _SETTINGS, *content, *added, *options)
     draft.rename(path)

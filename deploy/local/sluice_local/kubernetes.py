@@ -4,7 +4,6 @@ etcd listens on a socket in its private folder only. The API server makes its ow
 clients by tokens and answers nobody else.
 """
 
-import http.client
 import socket
 import ssl
 from base64 import b64encode
@@ -17,6 +16,7 @@ from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
 from sluice_local.keys import Keys
 from sluice_local.kubectl import apply, kubeconfig, kubectl
+from sluice_local.probes import https_ok
 from sluice_local.state import State
 
 _COMMANDS = "k8s.io/kubernetes/cmd"
@@ -77,12 +77,31 @@ ADMIN = User("admin", "system:masters")
 #: A real node's kubelet, of which there may be one.
 NODE_NAME = "real"
 NODE = User(f"system:node:{NODE_NAME}", "system:nodes")
+
+
+def _account(namespace: str, name: str) -> User:
+    """A service account, by a token that doesn't run out."""
+    return User(f"system:serviceaccount:{namespace}:{name}", "")
+
+
+#: What answers the names that a real node's pods look up.
+DNS = User("coredns", "")
+#: Other projects' operators, as the accounts to which their manifests give rights.
+KUBERAY = _account("default", "kuberay-operator")
+SPARK_CONTROLLER = _account("spark-operator", "spark-operator-controller")
+SPARK_WEBHOOK = _account("spark-operator", "spark-operator-webhook")
+TRAINING_OPERATOR = _account("kubeflow", "training-operator")
 _USERS = (
     ADMIN,
     User("system:kube-controller-manager", ""),
     User("system:kube-scheduler", ""),
     User("kwok", ""),
     NODE,
+    DNS,
+    KUBERAY,
+    SPARK_CONTROLLER,
+    SPARK_WEBHOOK,
+    TRAINING_OPERATOR,
 )
 
 
@@ -156,16 +175,20 @@ class ApiServer(Component):
         return f"--kubelet-client-certificate={self.keys.client}"
 
 
-class _Client(Component):
-    """A part of the control plane that talks to the API server as a user of its own."""
+class Client(Component):
+    """What talks to the API server as a user of its own."""
 
     user: str
     binary: GoBinary
+    #: Another name than its program's, of which there may be several.
+    called = ""
 
     def __init__(self, state: State, api_server: ApiServer) -> None:
-        super().__init__(self.binary.name, state)
+        super().__init__(self.called or self.binary.name, state)
         self.api_server = api_server
         self.kubeconfig = self.directory / "kubeconfig"
+        #: Of whoever sets up what it needs in the cluster.
+        self.administrator = state.directory / "kubeconfig"
 
     def artefacts(self) -> Sequence[Artefact]:
         return [self.binary]
@@ -178,7 +201,7 @@ class _Client(Component):
         return https_ok(self.port, "/healthz", ssl._create_unverified_context())
 
 
-class _Controller(_Client):
+class _Controller(Client):
     """A part of the control plane that acts; there is one of each, so nobody has to be elected."""
 
     def argv(self) -> Sequence[str | Path]:
@@ -208,7 +231,7 @@ class ControllerManager(_Controller):
         return [*super().argv(), *more]
 
 
-class Kwok(_Client):
+class Kwok(Client):
     """Simulates every node that is annotated `kwok.x-k8s.io/node: fake`, and the pods on it."""
 
     user = "kwok"
@@ -217,11 +240,10 @@ class Kwok(_Client):
 
     def prepare(self) -> None:
         super().prepare()
-        administrator = self.state.directory / "kubeconfig"
-        apply(administrator, (paths.RECIPES / "kwok" / "rbac.yaml").read_text())
+        apply(self.administrator, (paths.RECIPES / "kwok" / "rbac.yaml").read_text())
         # KWOK takes a lease on each node under a name that it makes up at its start, so a new one would leave
         # the nodes alone until the last one's leases have run out. The last one has ended: this is a start.
-        kubectl(f"--kubeconfig={administrator}", "delete", f"--raw={_NODE_LEASES}")
+        kubectl(f"--kubeconfig={self.administrator}", "delete", f"--raw={_NODE_LEASES}")
 
     def argv(self) -> Sequence[str | Path]:
         return [
@@ -234,14 +256,3 @@ class Kwok(_Client):
 
     def ready(self) -> bool:
         return True  # there is nothing to ask: as long as it runs, it keeps trying
-
-
-def https_ok(port: int, path: str, context: ssl.SSLContext, token: str | None = None) -> bool:
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=context)
-    try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        return connection.getresponse().status == http.client.OK
-    except http.client.HTTPException:
-        return False
-    finally:
-        connection.close()

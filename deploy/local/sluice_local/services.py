@@ -1,10 +1,10 @@
 """Sluice's own services as processes of the stack, each with its own identity in the cluster."""
 
-import http.client
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sluice_local.component import Component
+from sluice_local.probes import http_ok
 from sluice_local.state import State
 
 SERVICES = ("watcher", "scheduler", "actuator")
@@ -35,11 +35,4 @@ class Service(Component):
         return {**self._settings, "SLUICE_HTTP": self.address}
 
     def ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.client.OK
-        except http.client.HTTPException:
-            return False
-        finally:
-            connection.close()
+        return http_ok(self.port, "/readyz")

@@ -20,6 +20,7 @@ from sluice_local.kubectl import KUBECTL
 from sluice_local.kubernetes import ADMIN, ApiServer, ControllerManager, Etcd, Kwok, Scheduler
 from sluice_local.node import conditions
 from sluice_local.node.real import RealNode
+from sluice_local.operators import OPERATORS
 from sluice_local.redis import Redis
 from sluice_local.services import SERVICES, Service
 from sluice_local.state import State
@@ -38,12 +39,6 @@ GIVEN_VARIABLES = (
 )
 # Where `sluice` is installed, beside this package.
 _PROGRAMS = Path(sys.executable).parent
-MANIFESTS = (
-    paths.DEPLOY / "crds",
-    paths.DEPLOY / "base" / "namespace.yaml",
-    paths.DEPLOY / "base" / "rbac.yaml",
-    paths.DEPLOY / "policies",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +105,35 @@ class Stack:
         self._clients: list[Component] = [
             client(self._state, self._api_server) for client in (ControllerManager, Scheduler, Kwok)
         ]
+        self._operators: dict[str, list[Component]] = {
+            operator: [process(self._state, self._api_server) for process in processes]
+            for operator, processes in OPERATORS.items()
+        }
         self._node = RealNode(self._state, self._api_server, say)
         servers: list[Component] = [self._kafka, self._redis, self._etcd, self._api_server, *self._clients]
+        servers += [process for processes in self._operators.values() for process in processes]
         servers += self._node.components
         self._servers: dict[str, Component] = {server.name: server for server in servers}
 
-    def build(self) -> None:
+    def build(self, operators: Iterable[str] = ()) -> None:
         """Build all that this stack may need, so that `up` takes seconds."""
-        build.ensure(self._artefacts(set(PARTS) - self._without), self._say)
+        build.ensure(self._artefacts(set(PARTS) - self._without, self._belonging(operators)), self._say)
 
-    def up(self, only: Iterable[str] = PARTS, *, services: bool = False) -> None:
-        """Start what does not run yet, building it first if need be, and return when all of it is ready."""
+    def up(
+        self, only: Iterable[str] = PARTS, *, services: bool = False, operators: Iterable[str] = ()
+    ) -> None:
+        """Start what does not run yet, building it first if need be, and return when all of it is ready. An
+        operator belongs to the stack from then on."""
         wanted = _checked(only, PARTS) - self._without
-        lanes = {"kafka": self._kafka_up, "redis": self._redis_up, "kubernetes": self._kubernetes_up}
-        build.ensure(self._artefacts(wanted), self._say)
+        belonging = self._belonging(operators)
+        if operators and "kubernetes" not in wanted:
+            raise StackError(f"{', '.join(operators)} can't run without kubernetes: start that too.")
+        lanes: dict[str, Callable[[], None]] = {
+            "kafka": self._kafka_up,
+            "redis": self._redis_up,
+            "kubernetes": partial(self._kubernetes_up, belonging),
+        }
+        build.ensure(self._artefacts(wanted, belonging), self._say)
         with self._state.exclusive():
             _together(lane for part, lane in lanes.items() if part in wanted)
         if services:
@@ -164,7 +174,8 @@ class Stack:
                 shutil.rmtree(self.directory)
                 return
             # Clients before their servers, so that nothing ends in a flood of lost connections.
-            clients = {client.name for client in self._clients}
+            operators = [process for processes in self._operators.values() for process in processes]
+            clients = {client.name for client in (*self._clients, *operators)}
             instances = set(self._names()) - self._servers.keys()
             servers = self._servers.keys() - clients - {"etcd"}
             for group in (instances, clients, servers, {"etcd"}):
@@ -260,7 +271,23 @@ class Stack:
             "SLUICE_CLUSTER": "local",
         }
 
-    def _artefacts(self, wanted: Set[str]) -> list[Artefact]:
+    def _belonging(self, asked: Iterable[str]) -> Set[str]:
+        """Operators that are asked for, and those that were once started here."""
+        wanted = _checked(asked, tuple(OPERATORS))
+        if wanted and "KUBECONFIG" in self._given:
+            raise StackError(
+                f"{', '.join(sorted(wanted))} would run beside a control plane of the stack's own, and KUBECONFIG "
+                "names another: install it there as its project says."
+            )
+        return wanted | self.operators
+
+    @property
+    def operators(self) -> Set[str]:
+        """Those of other projects that were once started here."""
+        started = set(self._names())
+        return {name for name, its in self._operators.items() if started & {each.name for each in its}}
+
+    def _artefacts(self, wanted: Set[str], operators: Set[str]) -> list[Artefact]:
         """What has to be built for the wanted parts, the quickest first."""
         artefacts: list[Artefact] = []
         if "kafka" in wanted and "SLUICE_KAFKA" not in self._given:
@@ -268,7 +295,9 @@ class Stack:
         if "kubernetes" in wanted:
             artefacts.append(KUBECTL)
             if "KUBECONFIG" not in self._given:
-                artefacts += [artefact for server in self._control_plane() for artefact in server.artefacts()]
+                processes = [process for name in sorted(operators) for process in self._operators[name]]
+                servers = [*self._control_plane(), *processes]
+                artefacts += [artefact for server in servers for artefact in server.artefacts()]
         return artefacts
 
     def _control_plane(self) -> list[Component]:
@@ -287,18 +316,22 @@ class Stack:
         else:
             self._start(self._redis)
 
-    def _kubernetes_up(self) -> None:
+    def _kubernetes_up(self, operators: Set[str]) -> None:
         if "KUBECONFIG" in self._given:
             self._cluster.adopt()
             self._say(f"Kubernetes is given: {self._cluster.server()} gets CRDs, policies and accounts")
-            self._cluster.set_up(*MANIFESTS)
+            self._cluster.set_up()
             return
         etcd, api_server, *clients = self._control_plane()
         self._start(etcd)
         self._start(api_server)
         self._cluster.open_with(self._api_server.kubeconfig(ADMIN.name))
-        set_up = partial(self._cluster.set_up, *MANIFESTS)
-        _together([set_up, *(partial(self._start, client) for client in clients)])
+        _together([self._cluster.set_up, *(partial(self._start, client) for client in clients)])
+        _together(partial(self._start_all, self._operators[name]) for name in operators)
+
+    def _start_all(self, components: Iterable[Component]) -> None:
+        for component in components:
+            self._start(component)
 
     def _start(self, component: Component) -> None:
         component.start_aloud(self._say)

@@ -24,6 +24,20 @@ headers = {"Authorization": "Bearer " + open(account + "token").read()}
 request = urllib.request.Request(f"https://{host}:{port}/version", headers=headers)
 print(os.getuid(), urllib.request.urlopen(request, context=trusted).status)
 """
+# It is not there at once, and what is not there is looked up anew after some seconds.
+ASKS_BY_NAME = """
+import socket, time, urllib.request
+try:
+    socket.gethostbyname("nowhere.example")
+except socket.gaierror as error:
+    print(error.errno == socket.EAI_NONAME)
+while True:
+    try:
+        print(urllib.request.urlopen("http://serves.default.svc.cluster.local:8000", timeout=2).status)
+        break
+    except OSError:
+        time.sleep(0.2)
+"""
 RUNS_ON = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
 
 
@@ -57,6 +71,20 @@ def test_a_pod_without_rights_finds_the_api_server(node: Stack) -> None:
     assert kubectl(node, "logs", "asks", "--namespace=default") == "1000 200\n"
 
 
+def test_pods_find_each_other_by_the_name_of_a_headless_service(node: Stack) -> None:
+    service = {"clusterIP": "None", "selector": {"app": "serves"}}
+    create(node, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "serves"}, "spec": service})
+    server = real_node.python_pod(
+        "serves", "import runpy; runpy.run_module('http.server', run_name='__main__')"
+    )
+    server["metadata"]["labels"] = {"app": "serves"}
+    create(node, server)
+    create(node, real_node.python_pod("asks-by-name", ASKS_BY_NAME))
+    wait(node, "asks-by-name", "Succeeded")
+    assert kubectl(node, "logs", "asks-by-name", "--namespace=default") == "True\n200\n"
+    kubectl(node, "delete", "service/serves", "pod/serves", "--namespace=default", "--grace-period=1")
+
+
 def test_nothing_of_it_is_left_behind_not_even_of_pods_that_would_not_end(
     machine: None, stack: Stack
 ) -> None:
@@ -72,7 +100,7 @@ def test_nothing_of_it_is_left_behind_not_even_of_pods_that_would_not_end(
     assert real_node.own_traces(stack) == []
     assert real_node.traces() - before == set()
     assert before - real_node.traces() == set()
-    assert not {"node", "containerd", "kubelet"} & {status.name for status in stack.status()}
+    assert not {"node", "coredns", "containerd", "kubelet"} & {status.name for status in stack.status()}
     assert kubectl(stack, "get", "nodes,resourcepools,pods", "--all-namespaces", "--output=name") == ""
     stack.node_down()  # once more is no error
 
@@ -98,7 +126,7 @@ def test_up_again_changes_nothing(node: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "killed", [["kubelet"], ["containerd"], ["kubelet", "containerd"], ["node"]], ids="+".join
+    "killed", [["kubelet"], ["containerd"], ["kubelet", "containerd"], ["coredns"], ["node"]], ids="+".join
 )
 def test_up_brings_back_what_was_killed(node: Stack, killed: list[str]) -> None:
     for name in killed:

@@ -270,6 +270,8 @@ def test_rays_autoscaler_runs_beside_the_head() -> None:
     options = {"resources": {"limits": {"cpu": "2", "memory": "1Gi"}}}
     scaled = ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions=options)
     assert cores_and_memory(scaled, "head") == (3000, 2048)
+    asks_for_nothing = ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {}})
+    assert cores_and_memory(asks_for_nothing, "head") == (1000, 1024)
 
 
 def test_a_small_ray_worker_is_as_large_as_what_waits_in_it_for_the_head() -> None:

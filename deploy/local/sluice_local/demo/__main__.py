@@ -110,6 +110,11 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if STACK_VARIABLE not in os.environ and os.environ.pop("KUBECONFIG", ""):
         _say("KUBECONFIG is left alone: the demo simulates its nodes, in a control plane of its own")
     stack = Stack(options.name, say=_say)
+    if both := stack.operators & {"kuberay", "spark-operator"}:
+        raise StackError(
+            f"The demo plays with stand-ins, and this stack has {', '.join(sorted(both))}: both would do the same "
+            "work. Give it a stack of its own: SLUICE_STACK=demo make demo"
+        )
     stack.build()
     _say(f"starting the stack {stack.name!r} and Sluice's services")
     started = time.monotonic()

@@ -11,8 +11,8 @@ from sluice_local.images.wheels import RECIPES, Wheels
 RAY = Wheels("ray-wheels", RECIPES / "ray.lock", takes="a minute")
 _PACKAGES = "opt/ray-python"
 _USER_ID = 1000  # as in Ray's own image
-# KubeRay starts Ray by a shell, and its probes run the other two.
-_PROGRAMS = ("bash", "grep", "wget")
+# KubeRay starts Ray by a shell, and its probes run grep and wget; Ray starts a job's entrypoint by sh.
+_PROGRAMS = ("bash", "sh", "grep", "wget")
 _COMMAND = "#!/usr/local/bin/python\nfrom ray.scripts.scripts import main\n\nmain()\n"
 
 

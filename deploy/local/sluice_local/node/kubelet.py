@@ -10,6 +10,7 @@ from sluice_local import paths
 from sluice_local.build import Artefact, GoBinary
 from sluice_local.component import Component
 from sluice_local.kubernetes import NODE, NODE_NAME, ApiServer
+from sluice_local.node.dns import DOMAIN
 from sluice_local.node.network import Network
 from sluice_local.node.runtime import Mounts
 from sluice_local.state import State
@@ -87,6 +88,8 @@ class Kubelet(Component):
             "failSwapOn": False,
             "oomScoreAdj": 0,  # not everybody may set the default
             "makeIPTablesUtilChains": False,
+            "clusterDNS": [str(self._gateway.ip)],
+            "clusterDomain": DOMAIN,
             "resolvConf": f"{_FOLDER}/resolv.conf",
             "volumePluginDir": f"{_FOLDER}/volume-plugins",
             "imageGCHighThresholdPercent": 100,  # an image that is removed can't be pulled again

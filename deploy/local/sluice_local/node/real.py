@@ -18,6 +18,7 @@ from sluice_local.images.pause import PAUSE
 from sluice_local.kubectl import apply, kubectl
 from sluice_local.kubernetes import NODE_NAME, ApiServer
 from sluice_local.node import cgroups
+from sluice_local.node.dns import Dns
 from sluice_local.node.kubelet import LABEL, Kubelet
 from sluice_local.node.network import Network
 from sluice_local.node.runtime import Containerd, Mounts
@@ -43,6 +44,7 @@ class RealNode:
         self._network = Network(self.name)
         self._mounts = Mounts(state)
         self._containerd = Containerd(state, self._mounts, self._network)
+        self._dns = Dns(state, self._network, api_server)
         self._kubelet = Kubelet(state, self._mounts, self._network, api_server)
         self._api_server = api_server
         self._kubeconfig = state.directory / "kubeconfig"
@@ -51,16 +53,17 @@ class RealNode:
 
     @property
     def components(self) -> list[Component]:
-        return [self._mounts, self._containerd, self._kubelet]
+        return [self._mounts, self._dns, self._containerd, self._kubelet]
 
     def up(self) -> None:
-        build.ensure(self._kubelet.artefacts(), self._say)
+        build.ensure([*self._kubelet.artefacts(), *self._dns.artefacts()], self._say)
         images.make(PAUSE.name, self._images, self._say)
         self._introduce()
         if not self._mounts.daemon.pid():
             self._clear_machine()  # what an earlier one left behind would not be seen by this one
         self._mounts.start_aloud(self._say)
         self._network.up(self._api_server.port)
+        self._dns.start_aloud(self._say)
         cgroups.create(self.name)
         self._containerd.start_aloud(self._say)
         for image in sorted(self._images.glob("*.tar")):
@@ -84,7 +87,7 @@ class RealNode:
         has_api = self._api_server.is_ready()
         if has_api and self._kubelet.is_ready():
             self._drain()
-        for server in (self._kubelet, self._containerd):
+        for server in (self._kubelet, self._containerd, self._dns):
             server.daemon.stop(grace_s=server.grace_s)
         self._clear_machine()
         for component in self.components:

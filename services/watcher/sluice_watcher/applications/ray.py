@@ -58,8 +58,8 @@ def _cluster(spec: Fields, *, in_head: bool = False) -> tuple[Part, ...]:
     head = read_template(spec.at("headGroupSpec", "template"))
     if scales:
         options = spec.at("autoscalerOptions")
-        written = options.at("resources")
-        head = _with(head, Fields({"resources": _AUTOSCALER}) if not list(written) else options)
+        # What is written counts alone, also where it is empty.
+        head = _with(head, options if "resources" in options else Fields({"resources": _AUTOSCALER}))
     if in_head:
         head = _with(head, Fields({"resources": _SUBMITTER}))
     groups = [_group(group, scales=scales) for group in spec.each("workerGroupSpecs")]

@@ -1,4 +1,4 @@
-module sluice.dev/tests/training
+module sluice.dev/local/training-operator
 
 go 1.26.0
 
