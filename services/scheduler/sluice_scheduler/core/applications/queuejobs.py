@@ -161,13 +161,18 @@ def index_of(pod: Pod) -> int:
     return int(index) if index.isdecimal() else -1
 
 
+def _has_index(workload: Workload, index: int) -> bool:
+    """Whether a job makes pods of this index. A pod that somebody else made for it may show any."""
+    return any(0 <= index < (each.completions or 0) for each in workload.facts.pod_sets)
+
+
 def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     """A pod of a job was seen. An earlier ledger may have made it."""
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
     job.refusal = ""
-    if attempt.isdecimal():
+    if attempt.isdecimal() and _has_index(workload, int(index)):
         job.attempts[index] = max(job.attempts.get(index, 0), int(attempt) + 1)
     state.workload_changed(workload)
 

@@ -150,6 +150,14 @@ class Application:
                     offer(state, state.pod(key))
                 else:
                     break_promise(state, key)
+        self._drop_books()
+
+    def _drop_books(self) -> None:
+        """Of what its pods once named, and neither they nor the application itself name any more. A pod's set is a
+        label, which may be another with each edit."""
+        for name in [name for name, book in self.books.items() if not (book.counts or book.reserved)]:
+            if all(each.name != name for each in self.pod_sets):
+                del self.books[name]
 
     def _line_place(self) -> tuple[int, int]:
         """What its growth's place in line goes by; a group's goes by each pod."""
@@ -177,10 +185,11 @@ class Application:
         return [state.pod(entry[3]) for entry in book.order[first : first + size]]
 
     def drivers_last(self) -> list[str]:
-        single = {each.name for each in self._pod_sets() if each.max_count == 1}
+        single = {each.name for each in self.pod_sets if each.max_count == 1}
         return sorted(self.books, key=lambda name: (name in single, name))
 
-    def _pod_sets(self) -> Iterable[PodSetFacts]:
+    @property
+    def pod_sets(self) -> Iterable[PodSetFacts]:
         return self.workload.facts.pod_sets if self.workload is not None else ()
 
     def _minima(self) -> dict[str, int]:
@@ -189,7 +198,7 @@ class Application:
             return {}
         if self.workload is None:
             return {"": self.group_size}
-        return {each.name: minimum_of(self.workload, each) for each in self._pod_sets()}
+        return {each.name: minimum_of(self.workload, each) for each in self.pod_sets}
 
     def _keep_units(self, state: State) -> None:
         """Bring units in step with the pods that hold. The cost is proportional to what has changed."""
@@ -340,12 +349,10 @@ class Application:
         )
 
     def _replicated(self) -> set[str]:
-        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
-        return {each.name for each in pod_sets if each.replica_size > 1}
+        return {each.name for each in self.pod_sets if each.replica_size > 1}
 
     def replica_size(self, pod_set: str) -> int:
-        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
-        return next((each.replica_size for each in pod_sets if each.name == pod_set), 1)
+        return next((each.replica_size for each in self.pod_sets if each.name == pod_set), 1)
 
     def replica_key(self, pod_set: str) -> str:
         return "/".join(("replica", pod_set, *self.key))

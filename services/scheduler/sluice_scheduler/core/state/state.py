@@ -32,7 +32,7 @@ from sluice_scheduler.core.stored.entities import Deserved, Entity, Namespace
 from sluice_scheduler.core.stored.names import Names
 
 #: Rises whenever equal events could give other decisions than before.
-CORE_VERSION: Final = 20
+CORE_VERSION: Final = 21
 
 
 class State(Derived):
