@@ -14,58 +14,73 @@ from test_pieces_of_work import counted
 LABELS = [(key, value) for key in "abcd" for value in "xy"]
 
 
-class Nodes:
-    def __init__(self) -> None:
-        self.there: dict[tuple[str, str], tuple[dict[str, str], str, Size]] = {}
+def drawn(random: Random) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(dict(random.sample(LABELS, random.randrange(4))).items()))
 
-    def largest(self, selected: Selected) -> dict[str, int]:
+
+class Both:
+    """Nodes that come and go at random, beside what is known of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.reaches = Reaches()
+        self.nodes: dict[tuple[str, str], tuple[dict[str, str], str, Size]] = {}
+        self.asked: dict[Selected, dict[str, int]] = {}  # what each was told last
+        self._random = Random(seed)
+
+    def happens(self) -> None:
+        random = self._random
+        cluster = random.choice("mn")
+        node, selected = (cluster, str(random.randrange(8))), (cluster, drawn(random))
+        [happening] = random.choices((self._edit, self._go), (2, 1))
+        if random.randrange(5) < 3:
+            happening(node)
+        elif random.randrange(2):
+            self.asked[selected] = self.shown(selected)
+        else:
+            self.reaches.forget(selected)
+            self.asked.pop(selected, None)
+
+    def _go(self, node: tuple[str, str]) -> None:
+        if self.nodes.pop(node, None):
+            self.reaches.remove(node)
+
+    def _edit(self, node: tuple[str, str]) -> None:
+        self._go(node)
+        cpu = self._random.randrange(1, 5)
+        self.nodes[node] = dict(drawn(self._random)), self._random.choice("pq"), (("cpu", cpu),)
+        self.reaches.add(node, *self.nodes[node])
+
+    def end(self) -> None:
+        for node in list(self.nodes):
+            self._go(node)
+        for selected in self.asked:
+            self.reaches.forget(selected)
+
+    def shown(self, selected: Selected) -> dict[str, int]:
         """The most cpu by pool that a selected node has."""
+        return {pool: sizes.largest("cpu") for pool, sizes in self.reaches.of(selected).items()}
+
+    def true(self, selected: Selected) -> dict[str, int]:
         found: dict[str, int] = {}
-        for (cluster, _), (labels, pool, size) in self.there.items():
+        for (cluster, _), (labels, pool, size) in self.nodes.items():
             if cluster == selected[0] and set(selected[1]) <= labels.items():
                 found[pool] = max(found.get(pool, 0), dict(size)["cpu"])
         return found
 
 
-def drawn(random: Random) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(dict(random.sample(LABELS, random.randrange(4))).items()))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_what_a_selector_reaches_is_what_its_nodes_are(seed: int) -> None:
-    random, nodes, reaches = Random(seed), Nodes(), Reaches()
-    asked: dict[Selected, dict[str, int]] = {}
-    for step in range(400):
-        key = (random.choice("mn"), str(random.randrange(8)))
-        selected = (key[0], drawn(random))
-        match random.randrange(5):
-            case 0 | 1:
-                if nodes.there.pop(key, None):
-                    reaches.remove(key)
-                labels, pool = dict(drawn(random)), random.choice("pq")
-                nodes.there[key] = labels, pool, (("cpu", random.randrange(1, 5)),)
-                reaches.add(key, *nodes.there[key])
-            case 2:
-                if nodes.there.pop(key, None):
-                    reaches.remove(key)
-            case 3:
-                reaches.of(selected)
-                asked[selected] = {}
-            case 4:
-                reaches.forget(selected)
-                asked.pop(selected, None)
-        changed = reaches.take_changed()
-        for each, before in asked.items():
-            shown = {pool: sizes.largest("cpu") for pool, sizes in reaches.of(each).items()}
-            assert shown == nodes.largest(each), f"step {step}"
-            assert shown == before or not before or each in changed, f"step {step}"
-            asked[each] = shown
-    for each in asked:
-        reaches.forget(each)
-    for key in nodes.there:
-        reaches.remove(key)
-    assert not reaches.selectors
-    assert not reaches._asked
+    both = Both(seed)
+    for _ in range(400):
+        both.happens()
+        changed = both.reaches.take_changed()
+        for selected, before in both.asked.items():
+            now = both.asked[selected] = both.shown(selected)
+            assert now == both.true(selected)
+            assert now == before or selected in changed
+    both.end()
+    assert not both.reaches.selectors
+    assert not both.reaches._asked
 
 
 def pods_by_any_selector(cell: OneCell, count: int) -> None:
