@@ -276,7 +276,7 @@ async def test_after_a_patient_wait_a_deletion_gets_all_its_attempts() -> None:
     run.cluster.budgeted.add(POD)
     delete, refusals = run.cluster.delete, iter(range(WRITES_MAX - 1))
 
-    async def delete_at_last(path: str, *, uid: str, grace_s: int | None) -> Any:
+    async def delete_at_last(path: str, *, uid: str, grace_s: int | None = None) -> Any:
         if next(refusals, None) is not None:
             run.cluster.faults.append(Fault.TOO_MANY_REQUESTS)
         return await delete(path, uid=uid, grace_s=grace_s)

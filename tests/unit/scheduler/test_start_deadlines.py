@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import Admit, AdmitWorkload, Decision, EvictWorkload
-from sluice.events import PodEvent, PodFacts, QueueEvent, QueueFacts
+from sluice.events import Event, PodEvent, PodFacts, QueueEvent, QueueFacts
 from sluice_scheduler.core.applications.requeue import JUDGED_MAX
 from sluice_scheduler.explain import as_json, explain, look_up
 from sluice_scheduler.simulator.cell import CLUSTER
@@ -289,7 +289,7 @@ def test_a_pod_that_is_too_large_stands_in_nobodys_way_to_what_is_reserved() -> 
     cell.pods("other", requests={"cpu": 2000})
     sizes = {"large": 5000, "small": 1000}
     facts: Any = {"created_ms": 9, "gated": True, "owner": "workload-ray", "pod_set": "worker"}
-    came = [
+    came: list[Event] = [
         PodEvent(
             time_ms=1000,
             cluster=CLUSTER,
@@ -303,4 +303,5 @@ def test_a_pod_that_is_too_large_stands_in_nobodys_way_to_what_is_reserved() -> 
         for number, (name, cpu) in enumerate(sizes.items())
     ]
     [opened] = cell.cell.feed(came)
+    assert isinstance(opened, Admit)
     assert (opened.name, opened.reason) == ("small", "Reserved")
