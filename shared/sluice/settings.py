@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     start_deadline_seconds: int = Field(default=600, ge=0)
     """What an application was granted and none of its pods has come for in so long goes to others; 0: never.
     A Queue may say otherwise."""
+    termination_seconds: int = Field(default=600, ge=1)
+    """A pod that is evicted has no longer than this to end, whatever `terminationGracePeriodSeconds` it has; where
+    that is shorter, it holds."""
     validate_ticks: int = Field(default=10, ge=0)
     """Every so many ticks the scheduler compares a piece of what it has derived with what its accounts say, for
     some milliseconds; 0: never. What differs is logged and counted, and stops nothing."""

@@ -109,17 +109,18 @@ async def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     await actuator.close()
 
 
-async def a_pod(world: World, *gates: str, **metadata: Any) -> Object:
+async def a_pod(world: World, *gates: str, of: Object | None = None, **metadata: Any) -> Object:
     pods = namespace_path(world.namespace) + "/pods"
     spec = {
         "schedulingGates": [{"name": name} for name in gates],
         "containers": [{"name": "main", "image": "none"}],
+        **(of or {}),
     }
     return await world.create(pods, {"metadata": {"name": "pod", **metadata}, "spec": spec})
 
 
-def path_of(world: World) -> str:
-    return pod_path(world.namespace, "pod")
+def path_of(world: World, name: str = "pod") -> str:
+    return pod_path(world.namespace, name)
 
 
 def opening(uid: str, *, decision: str = "1-2.3", **node_selector: str) -> Object:
@@ -217,6 +218,29 @@ async def test_neither_eviction_nor_deletion_takes_another_uid(world: World) -> 
     assert (await world.cluster.evict(world.namespace, "pod", uid=str(uuid4()))).status == 409
     assert (await world.cluster.delete(path_of(world), uid=str(uuid4()))).status == 409
     assert await world.read(path_of(world)) is not None
+
+
+@pytest.mark.parametrize("verb", ["evict", "delete"])
+async def test_a_pod_on_a_node_has_as_long_to_end_as_it_says_or_as_it_is_told(
+    world: World, verb: str
+) -> None:
+    """A longer time is taken, too, but of a pod that is being deleted only a shorter one."""
+
+    async def leave(name: str, uid: str, grace_s: int | None) -> int:
+        if verb == "evict":
+            answer = await world.cluster.evict(world.namespace, name, uid=uid, grace_s=grace_s)
+        else:
+            answer = await world.cluster.delete(path_of(world, name), uid=uid, grace_s=grace_s)
+        assert answer.ok, answer.message
+        return int((await read(world, path_of(world, name)))["metadata"]["deletionGracePeriodSeconds"])
+
+    for name, told_s, has_s in (("own", None, 4000), ("shorter", 600, 600), ("longer", 9000, 9000)):
+        spec = {"nodeName": "nowhere", "terminationGracePeriodSeconds": 4000}
+        pod = await a_pod(world, of=spec, name=name)
+        uid = pod["metadata"]["uid"]
+        assert await leave(name, uid, told_s) == has_s
+        assert await leave(name, uid, 20_000) == has_s
+        assert await leave(name, uid, 60) == 60
 
 
 # ---- namespaces, statuses, events

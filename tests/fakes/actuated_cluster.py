@@ -40,6 +40,10 @@ _ANSWERS = {
 }
 
 
+#: Longer than any pod takes to end.
+MAX_S = 1 << 62
+
+
 @dataclass(frozen=True)
 class Call:
     verb: str
@@ -101,12 +105,16 @@ class FakeCluster:
     async def create(self, path: str, body: Json) -> Answer:
         return await self._write(Call("create", path, body), lambda: self._created(path, body))
 
-    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
+    async def evict(self, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> Answer:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        return await self._write(Call("evict", path, uid), lambda: self._deleted(path, uid, evicted=True))
+        return await self._write(
+            Call("evict", path, uid), lambda: self._deleted(path, uid, grace_s, evicted=True)
+        )
 
-    async def delete(self, path: str, *, uid: str) -> Answer:
-        return await self._write(Call("delete", path, uid), lambda: self._deleted(path, uid, evicted=False))
+    async def delete(self, path: str, *, uid: str, grace_s: int | None = None) -> Answer:
+        return await self._write(
+            Call("delete", path, uid), lambda: self._deleted(path, uid, grace_s, evicted=False)
+        )
 
     # ---- the API server's rules
 
@@ -158,12 +166,20 @@ class FakeCluster:
             raise _Refused(409, "already exists")
         return self.put(path, {**body, "metadata": {**body["metadata"], "uid": path}})
 
-    def _deleted(self, path: str, uid: str, *, evicted: bool) -> dict[str, Any]:
+    def _deleted(self, path: str, uid: str, grace_s: int | None, *, evicted: bool) -> dict[str, Any]:
+        """A pod on a node has time to end: what it was given, or what it says; later calls only make it shorter."""
         found = self._existing(path)
         self._check(found, uid, found["metadata"]["resourceVersion"])
         if evicted and path in self.budgeted:
             raise _Refused(429, "Cannot evict pod as it would violate the pod's disruption budget.", 10)
-        return self.objects.pop(path)
+        if "nodeName" not in found.get("spec", {}):
+            return self.objects.pop(path)
+        metadata, own_s = found["metadata"], found["spec"].get("terminationGracePeriodSeconds", 30)
+        given_s = min(
+            metadata.get("deletionGracePeriodSeconds", MAX_S), own_s if grace_s is None else grace_s
+        )
+        leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": given_s}
+        return self.put(path, {**found, "metadata": {**metadata, **leaving}})
 
     def _existing(self, path: str) -> dict[str, Any]:
         if path not in self.objects:

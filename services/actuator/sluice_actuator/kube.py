@@ -62,11 +62,12 @@ class Cluster(Protocol):
 
     async def create(self, path: str, body: Json) -> Answer: ...
 
-    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
-        """Ask for the pod with this uid to go; 429 while a disruption budget holds it."""
+    async def evict(self, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> Answer:
+        """Ask for the pod with this uid to go; 429 while a disruption budget holds it. It has so long to end, or as
+        long as it says itself. Of one that is being deleted the time gets shorter, and never longer."""
 
-    async def delete(self, path: str, *, uid: str) -> Answer:
-        """Delete the object with this uid."""
+    async def delete(self, path: str, *, uid: str, grace_s: int | None = None) -> Answer:
+        """Delete the object with this uid; a pod has as long to end as if it was evicted."""
 
 
 class KubeCluster:
@@ -84,19 +85,19 @@ class KubeCluster:
     async def create(self, path: str, body: Json) -> Answer:
         return await self._request("POST", path, verb="create", body=body)
 
-    async def evict(self, namespace: str, name: str, *, uid: str) -> Answer:
+    async def evict(self, namespace: str, name: str, *, uid: str, grace_s: int | None = None) -> Answer:
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": namespace, "name": name},
-            "deleteOptions": {"preconditions": {"uid": uid}},
+            "deleteOptions": _delete_options(uid, grace_s),
         }
         return await self._request(
             "POST", pod_path(namespace, name) + "/eviction", verb="evict", body=eviction
         )
 
-    async def delete(self, path: str, *, uid: str) -> Answer:
-        return await self._request("DELETE", path, verb="delete", body={"preconditions": {"uid": uid}})
+    async def delete(self, path: str, *, uid: str, grace_s: int | None = None) -> Answer:
+        return await self._request("DELETE", path, verb="delete", body=_delete_options(uid, grace_s))
 
     async def _request(
         self,
@@ -123,3 +124,8 @@ class KubeCluster:
         finally:
             metrics.API_REQUESTS(verb, status).inc()
             metrics.API_SECONDS(verb).observe(time.perf_counter() - begun)
+
+
+def _delete_options(uid: str, grace_s: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"preconditions": {"uid": uid}}
+    return options if grace_s is None else {**options, "gracePeriodSeconds": grace_s}

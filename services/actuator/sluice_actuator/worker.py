@@ -109,7 +109,7 @@ class Actuator:
         self._clock = clock
         self._topics = topics
         self._random = random or Random()
-        self._effects = Effects(cluster)
+        self._effects = Effects(cluster, termination_s=settings.termination_seconds)
         self._lanes = Lanes[Job](
             tasks,
             self._carry_out,

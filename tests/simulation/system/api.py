@@ -157,7 +157,8 @@ class ApiServer(FakeCluster):
             raise _Refused(409, "already exists")
         return self.put(path, self._complete(path, body))
 
-    def _deleted(self, path: str, uid: str, *, evicted: bool) -> Json:
+    def _deleted(self, path: str, uid: str, grace_s: int | None, *, evicted: bool) -> Json:
+        """However long it has to end, kubelets here end it when they come to it."""
         found = self._existing(path)
         self._check(found, uid, found["metadata"]["resourceVersion"])
         if evicted and path in self.budgeted and found["spec"].get("nodeName"):
@@ -174,10 +175,10 @@ class ApiServer(FakeCluster):
             if method == "PATCH":
                 done = self._patched(path, body, form)
             elif method == "DELETE":
-                done = self._deleted(path, body["preconditions"]["uid"], evicted=False)
+                done = self._deleted(path, body["preconditions"]["uid"], None, evicted=False)
             elif path.endswith("/eviction"):
                 uid = body["deleteOptions"]["preconditions"]["uid"]
-                done = self._deleted(path.removesuffix("/eviction"), uid, evicted=True)
+                done = self._deleted(path.removesuffix("/eviction"), uid, None, evicted=True)
             else:
                 done = self._created(path, body)
         except _Refused as refused:

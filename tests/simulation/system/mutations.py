@@ -237,7 +237,7 @@ def forgets_outcomes_on_the_way(patch: Patch) -> None:
     patch.setattr(Outcomes, "put", sometimes)
 
 
-@shown_by("nobody waits for ever", seed=5249, needs=("make_anew", "kill"))
+@shown_by("nobody waits for ever", seed=10128, needs=("make_anew", "kill"))
 def believes_positions_in_other_topics(patch: Patch) -> None:
     """As it was: a group's position was taken for one in a topic that had been made anew."""
     patch.setattr(worker, "counts", partial(_always, True))

@@ -103,7 +103,7 @@ def cluster() -> FakeCluster:
 
 async def carry_out(cluster: FakeCluster, *decisions: ObjectDecision) -> list[Outcome]:
     clock = FakeClock()
-    effects = Effects(cluster)
+    effects = Effects(cluster, termination_s=600)
     return [
         await settle(
             effects.of(each, identity(each.seq)),

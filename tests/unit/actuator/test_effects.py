@@ -34,6 +34,7 @@ from sluice.vocabulary import DECISION_ANNOTATION, GATE, QUEUE_LABEL
 from sluice_actuator.effects import Effects, Outcome
 from sluice_actuator.settle import LONGEST_PAUSE_S, WRITES_MAX, settle
 
+TERMINATION_S = 600
 ALL = [admit(), evict(), label(), report_queue(), report_pool(), notice()]
 BY_TYPE = pytest.mark.parametrize("decision", ALL, ids=lambda decision: decision.type)
 #: A notice is an object of its own: what it is about may be gone, and a conflict says that it is there.
@@ -47,7 +48,7 @@ class Run:
         self.cluster = cluster or a_cluster()
         self.clock = FakeClock()
         self.barred = False
-        self._effects = Effects(self.cluster)
+        self._effects = Effects(self.cluster, termination_s=TERMINATION_S)
 
     async def __call__(self, decision: ObjectDecision, name: DecisionId | None = None) -> Outcome:
         return await settle(
@@ -275,10 +276,10 @@ async def test_after_a_patient_wait_a_deletion_gets_all_its_attempts() -> None:
     run.cluster.budgeted.add(POD)
     delete, refusals = run.cluster.delete, iter(range(WRITES_MAX - 1))
 
-    async def delete_at_last(path: str, *, uid: str) -> Any:
+    async def delete_at_last(path: str, *, uid: str, grace_s: int | None = None) -> Any:
         if next(refusals, None) is not None:
             run.cluster.faults.append(Fault.TOO_MANY_REQUESTS)
-        return await delete(path, uid=uid)
+        return await delete(path, uid=uid, grace_s=grace_s)
 
     run.cluster.delete = delete_at_last  # type: ignore[method-assign]
     assert (await run(evict(deadline_ms=run.clock.now_ms() + 600_000))).result == "Applied"
@@ -286,10 +287,41 @@ async def test_after_a_patient_wait_a_deletion_gets_all_its_attempts() -> None:
 
 async def test_a_pod_that_is_being_deleted_is_on_its_way() -> None:
     run = Run()
-    leaving = {"uid": "uid-1", "deletionTimestamp": "2030-01-01T00:00:00Z"}
-    run.cluster.put(POD, {"metadata": leaving, "spec": {}})
+    run.cluster.put(POD, {"metadata": {**LEAVING, "deletionGracePeriodSeconds": 30}, "spec": {}})
     run.cluster.faults.append(Fault.LOST)
     assert (await run(evict())).result == "AlreadyApplied"
+
+
+LEAVING = {"uid": "uid-1", "deletionTimestamp": "2030-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize(("says_s", "has_s"), [(1, 1), (30, 30), (600, 600), (601, 600), (315_360_000, 600)])
+async def test_a_pod_has_no_longer_to_end_than_the_settings_let_it(
+    says_s: int, has_s: int, is_held: bool
+) -> None:
+    run = Run()
+    run.cluster.put(POD, on_a_node(says_s))
+    if is_held:
+        run.cluster.budgeted.add(POD)
+    assert (await run(evict())).result == "Applied"
+    assert run.cluster.objects[POD]["metadata"]["deletionGracePeriodSeconds"] == has_s
+
+
+async def test_of_a_pod_that_is_being_deleted_the_time_to_end_is_cut() -> None:
+    """Its owner has deleted it, and gave it ten years."""
+    run = Run()
+    pod = on_a_node(315_360_000)
+    pod["metadata"] = {**LEAVING, "deletionGracePeriodSeconds": 315_360_000}
+    run.cluster.put(POD, pod)
+    assert (await run(evict())).result == "Applied"
+    assert run.cluster.objects[POD]["metadata"]["deletionGracePeriodSeconds"] == TERMINATION_S
+    assert (await run(evict(8))).result == "AlreadyApplied"
+
+
+def on_a_node(termination_s: int) -> dict[str, Any]:
+    spec = {"nodeName": "node", "terminationGracePeriodSeconds": termination_s}
+    return {"metadata": {"uid": "uid-1"}, "spec": spec}
 
 
 # ---- namespaces

@@ -152,6 +152,16 @@ def test_a_namespace_that_several_queues_select_is_told_that_it_is_bound_to_none
     assert cell.sentences("Selected") == ["queue one selects namespace new"]
 
 
+def test_of_many_queues_that_select_a_namespace_a_few_are_named(cell: OneCell) -> None:
+    for number in range(10, 30):
+        cell.queue(f"q{number}", namespaces={"names": ["new"]})
+    cell.namespace("new", queue="")
+    [told] = cell.sentences("BindingDoesNotCount")
+    assert told.startswith(
+        "queues q10, q11, q12 and 17 more all select namespace new, so it is bound to none"
+    )
+
+
 def test_a_queue_that_does_not_select_a_namespace_is_not_charged_for_it(cell: OneCell) -> None:
     cell.queue("other", limit={"cpu": "1"})
     cell.namespace("other")

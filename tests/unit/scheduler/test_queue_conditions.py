@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from one_cell import OneCell
 from sluice.events import NodeEvent, NodeFacts, PoolEvent, PoolFacts
+from sluice.texts import LENGTH_MAX
 
 
 @pytest.fixture
@@ -118,6 +119,41 @@ def test_childrens_guarantees_may_not_exceed_their_parents(
         message = cell.complaints(f"child{number}").get("Ready", "")
         assert words in message if words else not message
     assert "Ready" not in cell.complaints("parent")
+
+
+@pytest.mark.parametrize(
+    ("own", "of_each", "words"),
+    [
+        (
+            "1",
+            "1234m",
+            "are guaranteed 1234m + 1234m + 1234m and 97 more (123.4 in all), more than its own 1: ",
+        ),
+        (
+            "50%",
+            "1.5%",
+            "are guaranteed 1.5% + 1.5% + 1.5% and 97 more (150% in all), more than its own 50%: ",
+        ),
+    ],
+)
+def test_of_many_that_are_guaranteed_too_much_a_few_are_named_and_what_they_come_to(
+    cell: OneCell, own: str, of_each: str, words: str
+) -> None:
+    """Each of them says so, and each pod that waits there."""
+    cell.queue("parent", guaranteed={"cpu": own})
+    for number in range(100):
+        cell.queue(f"child{number}", parent="parent", guaranteed={"cpu": of_each})
+    message = cell.complaints("child0")["Ready"]
+    assert words in message
+    assert len(message) < 300
+
+
+def test_what_is_wrong_with_a_queue_is_cut_if_it_is_long(cell: OneCell) -> None:
+    """An amount may be written with any number of zeros before it."""
+    cell.queue("parent", guaranteed={"cpu": f"{1:0250}"})
+    for number in range(3):
+        cell.queue(f"child{number}", parent="parent", guaranteed={"cpu": f"{9:0250}"})
+    assert {len(node.problem) for node in cell.state.tree.values()} == {0, LENGTH_MAX}
 
 
 def test_a_name_that_leads_nowhere_gives_a_condition_and_the_queue_goes_on(cell: OneCell) -> None:

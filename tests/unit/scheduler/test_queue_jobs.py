@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import CreatePod, Evict, ReportJob
 from sluice.events import JobFacts
+from sluice_scheduler.core.applications.queuejobs import _with_one_more
 from sluice_scheduler.explain import explain
 from sluice_scheduler.simulator.cell import outcome
 
@@ -243,3 +246,28 @@ def refuse(cell: Applications, message: str) -> None:
     making = cell.cell.state.making
     asked = [each for each in cell.decisions if isinstance(each, CreatePod) and each.seq in making]
     cell.cell.feed([replace(outcome(each, 0), result="Rejected", message=message) for each in asked])
+
+
+def test_what_is_done_is_kept_in_rows() -> None:
+    """A row goes on with its neighbours; what comes twice counts once."""
+    random = Random(1)
+    for _ in range(50):
+        ends = [random.randrange(12) for _ in range(random.randrange(20))]
+        done: tuple[tuple[int, int], ...] = ()
+        for index in ends:
+            done = _with_one_more(done, index)
+        rows = [index for first, last in done for index in range(first, last + 1)]
+        assert rows == sorted(set(ends))
+        assert all(last + 1 < first for (_, last), (first, _) in pairwise(done))
+
+
+def test_a_job_whose_pods_end_in_any_order_runs_each_index_once() -> None:
+    cell = Applications()
+    job(cell, replicas=5, completions=12)
+    random = Random(3)
+    while cell.open:
+        cell.become("Succeeded", random.choice(sorted(cell.open)))
+    [account] = cell.state.workloads
+    assert account.job.done == ((0, 11),)
+    assert sorted(made(cell)) == sorted(f"job-{index}-0" for index in range(12))
+    assert (shown(cell).phase, shown(cell).succeeded) == ("Finished", 12)

@@ -25,7 +25,7 @@ def known_after(seconds: int) -> bool:
         )
     )
     simulation.run()
-    selectors = [selector for _, selector in simulation.cell.state.forest._places._sizes]
+    selectors = [selector for _, selector in simulation.cell.state.forest._places._reaches.selectors]
     return tuple(SELECTED.items()) in selectors
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from applications_of_one_cell import Applications, pod_set
 from sluice.decisions import Admit, AdmitWorkload, Decision, EvictWorkload
-from sluice.events import QueueEvent, QueueFacts
+from sluice.events import Event, PodEvent, PodFacts, QueueEvent, QueueFacts
 from sluice_scheduler.core.applications.requeue import JUDGED_MAX
 from sluice_scheduler.explain import as_json, explain, look_up
+from sluice_scheduler.simulator.cell import CLUSTER
 
 MINUTE = 60
 
@@ -267,3 +268,40 @@ def test_what_a_queue_that_is_gone_reserved_goes_to_others(some_came: bool) -> N
     cell.tell(QueueEvent, "team", change="DELETED", queue=QueueFacts())
     cell.pass_seconds(11 * MINUTE)
     assert cell.state.forest.root.usage == ({("sim", "default", "cpu"): 1000} if some_came else {})
+
+
+def test_those_that_we_hold_up_ourselves_keep_nobody_from_it() -> None:
+    """However many they are, and first by name: here those rest, and make no pods meanwhile."""
+    cell = Applications(cpu=10_000_000)
+    for number in range(JUDGED_MAX):
+        cell.application(f"a-{number:03}", pod_set("main", 1, 1, 1), kind="Job")
+    for account in cell.state.workloads:
+        cell.state.resting[account.key] = account.job.resume_ms = 60 * MINUTE * 1000
+    cell.application("nobodys", pod_set("main", 1, 1, 1), kind="Job")
+    cell.pass_seconds(10 * MINUTE + 2)
+    assert [each.name for each in told(cell, EvictWorkload)] == ["nobodys"]
+
+
+def test_a_pod_that_is_too_large_stands_in_nobodys_way_to_what_is_reserved() -> None:
+    """Both are told of before anything is decided about them."""
+    cell = Applications(cpu=3000)
+    cell.application("ray", pod_set("worker", 2, 1))
+    cell.pods("other", requests={"cpu": 2000})
+    sizes = {"large": 5000, "small": 1000}
+    facts: Any = {"created_ms": 9, "gated": True, "owner": "workload-ray", "pod_set": "worker"}
+    came: list[Event] = [
+        PodEvent(
+            time_ms=1000,
+            cluster=CLUSTER,
+            change="ADDED",
+            uid=name,
+            name=name,
+            namespace="team",
+            resource_version=100 + number,
+            pod=PodFacts(requests={"cpu": cpu}, **facts),
+        )
+        for number, (name, cpu) in enumerate(sizes.items())
+    ]
+    [opened] = cell.cell.feed(came)
+    assert isinstance(opened, Admit)
+    assert (opened.name, opened.reason) == ("small", "Reserved")

@@ -36,7 +36,6 @@ __all__ = ["GONE", "Effect", "Effects", "Outcome"]
 #: Those that need to know nothing but their decision.
 _PLAIN: Final[dict[type[ObjectDecision], Callable[[Cluster, Any, DecisionId], Effect]]] = {
     Admit: AdmitEffect,
-    Evict: EvictEffect,
     CreatePod: CreatePodEffect,
     Delete: DeleteEffect,
     LabelNamespace: LabelNamespaceEffect,
@@ -47,8 +46,9 @@ _PLAIN: Final[dict[type[ObjectDecision], Callable[[Cluster, Any, DecisionId], Ef
 class Effects:
     """Makes the effect of any decision about an object of one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, termination_s: int) -> None:
         self._cluster = cluster
+        self._termination_s = termination_s
         self._versions: dict[str, str] = {}
 
     def of(self, decision: ObjectDecision, identity: DecisionId) -> Effect:
@@ -56,6 +56,8 @@ class Effects:
         if effect is not None:
             return effect(cluster, decision, identity)
         match decision:
+            case Evict():
+                return EvictEffect(cluster, decision, identity, termination_s=self._termination_s)
             case AdmitWorkload() | EvictWorkload():
                 return self._release(decision, identity)
             case CreateWorkload():

@@ -55,13 +55,21 @@ class EvictEffect:
 
     Asking comes first even when there is no grace: it leaves word on the pod that it was disrupted, which its
     owner may forgive. The API server does not hold up pods that never ran, gated ones among them.
+
+    How long it may take to end the pod says itself, up to a bound: others wait for its room. The API server takes a
+    longer time as well as a shorter one, so the pod is read first, and only a shorter one is asked for. Of one that is
+    being deleted the time is cut too.
     """
 
-    blind = True
+    blind = False
 
-    def __init__(self, cluster: Cluster, decision: Evict, identity: DecisionId) -> None:
+    def __init__(
+        self, cluster: Cluster, decision: Evict, identity: DecisionId, *, termination_s: int
+    ) -> None:
         self._cluster = cluster
         self._decision = decision
+        self._termination_s = termination_s
+        self._grace_s: int | None = None  # as long as it says itself
         self._path = pod_path(decision.namespace, decision.name)
         self._asked = False
         self.patient_until_ms = decision.deadline_ms
@@ -69,15 +77,24 @@ class EvictEffect:
     async def write(self, now_ms: int) -> Answer:
         decision = self._decision
         if self._asked and now_ms >= decision.deadline_ms:
-            return await self._cluster.delete(self._path, uid=decision.uid)
+            return await self._cluster.delete(self._path, uid=decision.uid, grace_s=self._grace_s)
         self._asked = True
-        return await self._cluster.evict(decision.namespace, decision.name, uid=decision.uid)
+        return await self._cluster.evict(
+            decision.namespace, decision.name, uid=decision.uid, grace_s=self._grace_s
+        )
 
     async def compare(self) -> Outcome | None:
         pod = await read(self._cluster, self._path)
         if pod is None or pod["metadata"]["uid"] != self._decision.uid:
             return GONE
-        if "deletionTimestamp" in pod["metadata"]:
+        is_leaving = "deletionTimestamp" in pod["metadata"]
+        of_its_own_s = (
+            pod["metadata"].get("deletionGracePeriodSeconds", 0)
+            if is_leaving
+            else pod["spec"].get("terminationGracePeriodSeconds", 0)
+        )
+        self._grace_s = self._termination_s if of_its_own_s > self._termination_s else None
+        if is_leaving and self._grace_s is None:
             return Outcome("AlreadyApplied", "the pod is being deleted")
         return None
 

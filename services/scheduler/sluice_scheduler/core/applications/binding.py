@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sluice.decisions import LabelNamespace, Notice
+from sluice.texts import few
 
 from sluice_scheduler.core.fairness.tree import QueueNode
 from sluice_scheduler.core.state.kinship import charged_to
@@ -183,7 +184,7 @@ def _undecided(state: State, namespace: Namespace) -> str:
     if len(lowest) < 2:
         return ""
     return (
-        f"queues {', '.join(lowest)} all select namespace {namespace.name}, so it is bound to none of them: "
+        f"queues {few(lowest)} all select namespace {namespace.name}, so it is bound to none of them: "
         "take it out of all but one, or label it sluice.dev/queue=NAME"
     )
 

@@ -12,6 +12,7 @@ what the job holds (half as many again), because each lot takes a round trip thr
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final, Literal
@@ -82,12 +83,13 @@ def _run(state: State, app: Application, workload: Workload, most: int) -> int:
         return 0
     [pod_set] = facts.pod_sets
     completions = pod_set.completions or 0
-    if len(job.done) >= completions:
+    left = completions - job.successes
+    if left <= 0:
         _end(state, workload, "Finished", f"{completions} pods have succeeded")
         return 0
     if job.resume_ms:
         return 0
-    book, size = app.book(pod_set.name), min(pod_set.count, completions - len(job.done))
+    book, size = app.book(pod_set.name), min(pod_set.count, left)
     makes = min(_may_make(book, job), most)
     there = len(book.holding) + len(book.waiting) + len(job.asked_for)
     if there == size or (there < size and not makes):
@@ -112,13 +114,21 @@ def _resize(state: State, workload: Workload, *, size: int, makes: int) -> int:
     wanted = size - len(taken)
     if wanted < 0:
         _let_go(state, workload, pods, -wanted)
-    taken.update(job.done)
     [pod_set] = workload.facts.pod_sets
-    free = (index for index in range(pod_set.completions or 0) if index not in taken)
+    free = (index for index in _left_to_do(job, pod_set.completions or 0) if index not in taken)
     made = list(islice(free, max(0, min(wanted, makes))))
     for index in made:
         _make(state, workload, index)
     return len(made)
+
+
+def _left_to_do(job: JobRecord, completions: int) -> Iterator[int]:
+    """The indexes that are not done."""
+    at = 0
+    for first, last in job.done:
+        yield from range(at, min(first, completions))
+        at = last + 1
+    yield from range(at, completions)
 
 
 def _let_go(state: State, workload: Workload, pods: list[Pod], too_many: int) -> None:
@@ -161,13 +171,18 @@ def index_of(pod: Pod) -> int:
     return int(index) if index.isdecimal() else -1
 
 
+def _has_index(workload: Workload, index: int) -> bool:
+    """Whether a job makes pods of this index. A pod that somebody else made for it may show any."""
+    return any(0 <= index < (each.completions or 0) for each in workload.facts.pod_sets)
+
+
 def see_pod_of_job(state: State, workload: Workload, pod: Pod) -> None:
     """A pod of a job was seen. An earlier ledger may have made it."""
     job, index = workload.job, str(index_of(pod))
     attempt = pod.name.rpartition("-")[2]
     job.asked_for = {name: asked for name, asked in job.asked_for.items() if name != pod.name}
     job.refusal = ""
-    if attempt.isdecimal():
+    if attempt.isdecimal() and _has_index(workload, int(index)):
         job.attempts[index] = max(job.attempts.get(index, 0), int(attempt) + 1)
     state.workload_changed(workload)
 
@@ -194,11 +209,22 @@ def count_end_of_job(state: State, workload: Workload, pod: Pod) -> None:
 
 def _count_done(job: JobRecord, index: int) -> None:
     """It is never made again, so it does not matter any more how often it was."""
-    at = bisect_left(job.done, index)
-    if job.done[at : at + 1] != (index,):
-        job.done = (*job.done[:at], index, *job.done[at:])
+    job.done = _with_one_more(job.done, index)
     job.attempts.pop(str(index), None)
     job.in_a_row = 0
+
+
+def _with_one_more(done: tuple[tuple[int, int], ...], index: int) -> tuple[tuple[int, int], ...]:
+    """Rows of indexes, with one more: kept one by one, a million that are done would be written with each end."""
+    at = bisect_left(done, (index + 1,))
+    before, after = done[:at], done[at:]
+    first = last = index
+    if before and index <= before[-1][1] + 1:
+        first, last = before[-1][0], max(index, before[-1][1])
+        before = before[:-1]
+    if after and last + 1 == after[0][0]:
+        last, after = after[0][1], after[1:]
+    return (*before, (first, last), *after)
 
 
 def _count_failure(state: State, workload: Workload, limits: JobFacts, failed: str) -> None:

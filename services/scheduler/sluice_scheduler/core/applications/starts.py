@@ -41,14 +41,16 @@ def judge_starts(state: State) -> None:
         if app.workload is not None:
             _measure(state, app, app.workload)
     late = sorted(key for key, due_ms in state.starting.items() if due_ms <= state.now_ms)
-    for key in late[:JUDGED_MAX]:
+    judged = 0
+    for key in late:
         found = state.applications.get(key)
         workload = found.workload if found is not None else None
         if found is None or workload is None:
             del state.starting[key]
         elif _due_ms(state, workload) > state.now_ms:
             state.starting[key] = _due_ms(state, workload)
-        elif not _is_blind(state, found, workload):
+        elif judged < JUDGED_MAX and not _is_blind(state, found, workload):
+            judged += 1
             del state.starting[key]
             _give_up(state, found, workload)
 
@@ -115,7 +117,7 @@ def _is_blind(state: State, app: Application, workload: Workload) -> bool:
     cluster = state.clusters.get(f"{Cluster.kind}/{workload.cluster}")
     if cluster is None or not cluster.live or cluster.open_syncs or workload.job.resume_ms:
         return True
-    return any(book.waiting and book.reserved for book in app.books.values())
+    return any(book.reserved and book.within for book in app.books.values())
 
 
 def _give_up(state: State, app: Application, workload: Workload) -> None:

@@ -219,6 +219,10 @@ def cost_of(cluster: str, pool: str, requests: tuple[tuple[str, int], ...], coun
     return tuple(((cluster, pool, resource), amount * count) for resource, amount in requests if amount)
 
 
+def times(cost: Cost, count: int) -> Cost:
+    return tuple((dim, amount * count) for dim, amount in cost)
+
+
 def pod_cost(pod: Pod) -> Cost:
     cluster, pool = pod.cluster, pod.pool
     return tuple([((cluster, pool, resource), each) for resource, each in pod.facts.requests.items() if each])

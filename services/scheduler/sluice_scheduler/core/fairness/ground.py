@@ -20,8 +20,9 @@ from sluice_scheduler.core.fairness.claims import (
     group_of,
 )
 from sluice_scheduler.core.fairness.deserved import Deserving
-from sluice_scheduler.core.fairness.places import Places, Selected
+from sluice_scheduler.core.fairness.places import Places
 from sluice_scheduler.core.fairness.policies import Policy
+from sluice_scheduler.core.fairness.reaches import Selected
 from sluice_scheduler.core.fairness.rooms import Bound, Room
 from sluice_scheduler.core.fairness.standing import Alike, Standing, alike_in
 

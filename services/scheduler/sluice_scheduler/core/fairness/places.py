@@ -9,13 +9,12 @@ from sluice.values import Resources
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.claims import PoolKey
-from sluice_scheduler.core.fairness.sizes import Size, Sizes, size_of
+from sluice_scheduler.core.fairness.reaches import Reaches, Selected
+from sluice_scheduler.core.fairness.sizes import Size, size_of
 from sluice_scheduler.core.stored.entities import Node, Pool, Unmanaged
 from sluice_scheduler.core.stored.names import Names
 
 Labels: TypeAlias = Mapping[str, str]
-#: A cluster and a node selector in order of name.
-Selected: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Places:
@@ -34,10 +33,7 @@ class Places:
         self._with_label: dict[tuple[str, str, str], dict[tuple[str, str], None]] = {}
         #: By pool: nodes that it selects and another one has.
         self._lost: dict[str, dict[tuple[str, str], str]] = {pool.name: {} for pool in self.pools}
-        #: For each selector that was ever asked for: by pool, how large its nodes are.
-        self._sizes: dict[Selected, dict[str, Sizes]] = {}
-        #: Selectors with which something else may fit than when somebody asked last.
-        self._changed: dict[Selected, None] = {}
+        self._reaches = Reaches()  # how large the nodes are that stand in pools
 
     def add(self, node: Node) -> None:
         self._move(node, 1)
@@ -53,6 +49,21 @@ class Places:
                 self._lost[other][key] = pool
             else:
                 del self._lost[other][key]
+        self._index_labels(node, sign)
+        if sign > 0:
+            self._nodes[key], self._pool_of[key] = node, pool
+            self._named.add(node)
+        else:
+            del self._nodes[key], self._pool_of[key]
+            self._named.remove(node)
+        if pool:
+            self._reach(node, pool, sign)
+            if node.facts.schedulable:
+                self.node_count[pool] += sign
+                self._count(node.cluster, pool, node.facts.allocatable, sign)
+
+    def _index_labels(self, node: Node, sign: int) -> None:
+        key = (node.cluster, node.uid)
         for label in node.facts.labels.items():
             there = self._with_label.setdefault((node.cluster, *label), {})
             if sign > 0:
@@ -61,28 +72,13 @@ class Places:
                 there.pop(key, None)
                 if not there:
                     del self._with_label[(node.cluster, *label)]
-        if sign > 0:
-            self._nodes[key], self._pool_of[key] = node, pool
-            self._named.add(node)
-        else:
-            del self._nodes[key], self._pool_of[key]
-            self._named.remove(node)
-        if pool:
-            self._count_size(node, pool, sign)
-            if node.facts.schedulable:
-                self.node_count[pool] += sign
-                self._count(node.cluster, pool, node.facts.allocatable, sign)
 
-    def _count_size(self, node: Node, pool: str, sign: int) -> None:
-        size = size_of(node.facts.allocatable)
-        for selected, by_pool in self._sizes.items():
-            cluster, selector = selected
-            if cluster == node.cluster and all(node.facts.labels.get(k) == v for k, v in selector):
-                sizes = by_pool.setdefault(pool, Sizes())
-                if sizes.add(size) if sign > 0 else sizes.remove(size):
-                    self._changed[selected] = None
-                if not len(sizes):
-                    del by_pool[pool]
+    def _reach(self, node: Node, pool: str, sign: int) -> None:
+        key = (node.cluster, node.uid)
+        if sign > 0:
+            self._reaches.add(key, node.facts.labels, pool, size_of(node.facts.allocatable))
+        else:
+            self._reaches.remove(key)
 
     def _count(self, cluster: str, pool: str, amounts: Resources, sign: int) -> None:
         """What has come and gone leaves no trace: a worker that takes over must find the same."""
@@ -127,31 +123,22 @@ class Places:
 
     def pools_holding(self, cluster: str, selector: tuple[tuple[str, str], ...], requests: Size) -> list[str]:
         """The pools that a pod may go to and in which one node is large enough for it."""
-        by_pool = self._sizes_for((cluster, selector))
+        by_pool = self._reaches.of((cluster, selector))
         return sorted(pool for pool, sizes in by_pool.items() if sizes.hold(requests))
 
     def largest(self, cluster: str, selector: tuple[tuple[str, str], ...], resource: str) -> int:
         """How much of a resource the node has that has most of it, of those that a pod may go to."""
-        by_pool = self._sizes_for((cluster, selector))
+        by_pool = self._reaches.of((cluster, selector))
         return max((sizes.largest(resource) for sizes in by_pool.values()), default=0)
 
     def take_changed(self) -> list[Selected]:
-        changed, self._changed = self._changed, {}
-        return list(changed)
+        """The selectors with which something else may fit than when somebody asked last."""
+        return self._reaches.take_changed()
 
     def forget_selector(self, selected: Selected) -> None:
         """Nobody waits with it any more."""
         if selected[1]:
-            self._sizes.pop(selected, None)
-
-    def _sizes_for(self, selected: Selected) -> dict[str, Sizes]:
-        by_pool = self._sizes.get(selected)
-        if by_pool is None:
-            by_pool = self._sizes[selected] = {}
-            for key in self._matching(*selected):
-                if pool := self._pool_of[key]:
-                    by_pool.setdefault(pool, Sizes()).add(size_of(self._nodes[key].facts.allocatable))
-        return by_pool
+            self._reaches.forget(selected)
 
     def _matching(self, cluster: str, selector: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
         if not selector:

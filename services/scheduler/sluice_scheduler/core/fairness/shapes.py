@@ -11,7 +11,7 @@ from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Group, Part, Shape, Spot, Wants, cost_of
 from sluice_scheduler.core.fairness.ground import Ground
-from sluice_scheduler.core.fairness.places import Selected
+from sluice_scheduler.core.fairness.reaches import Selected
 from sluice_scheduler.core.fairness.rooms import stop_watching
 from sluice_scheduler.core.fairness.spreads import Needs, Spread
 

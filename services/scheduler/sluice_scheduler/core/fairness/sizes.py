@@ -25,10 +25,10 @@ class Sizes:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def add(self, size: Size) -> bool:
+    def add(self, size: Size, count: int = 1) -> bool:
         """Whether something may fit now that did not before."""
-        self._counts[size] += 1
-        return self._counts[size] == 1 and self._enter(size)
+        self._counts[size] += count
+        return self._counts[size] == count and self._enter(size)
 
     def remove(self, size: Size) -> bool:
         """Whether something may fit no more."""

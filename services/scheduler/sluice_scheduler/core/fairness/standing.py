@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Group, KindOf, Part, PoolKey
-from sluice_scheduler.core.fairness.places import Places, Selected
+from sluice_scheduler.core.fairness.places import Places
+from sluice_scheduler.core.fairness.reaches import Selected
 
 
 class Alike:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from sluice.events import Amounts, QueueFacts
-from sluice.quantities import QuantityError, is_percent, parse_percent, to_base_units
+from sluice.quantities import QuantityError, format_amount, is_percent, parse_percent, to_base_units
+from sluice.texts import NAMED, cut, few
 from sluice.values import answering_cell
 from sluice.vocabulary import DEFAULT_CELL
 
@@ -61,6 +62,8 @@ def build_tree(
     _spread([node for node in nodes.values() if node.problem])
     for root in [node for node in nodes.values() if node.parent is None and node.usable]:
         _judge_guarantees(root)
+    for node in nodes.values():
+        node.problem = cut(node.problem)  # it goes into the account of each pod there
     tops = {name: nodes[ways[name].top] for name in nodes}
     return {
         name: node for name, node in nodes.items() if answering_cell(tops[name].facts.cell, cells) == cell
@@ -181,13 +184,23 @@ def _judge_guarantee(parent: QueueNode, children: Iterable[QueueNode], resource:
         return
     place = f"spec.pools.{pool}.guaranteed.{resource}" if pool else f"spec.guaranteed.{resource}"
     problem = (
-        f"{place}: the queues below {parent.name} are guaranteed {' + '.join(texts)}, more than its own "
+        f"{place}: the queues below {parent.name} are guaranteed {_added_up(resource, texts)}, more than its own "
         f"{own}: lower theirs, or raise {parent.name}'s"
     )
     for child, of_child in asked:
         if child.usable and of_child:
             child.problem = problem
             _spread([child])
+
+
+def _added_up(resource: str, texts: Sequence[str]) -> str:
+    """As they are written; of many the first few, and what all come to: each of these queues says so."""
+    shown = few(texts, " + ")
+    if len(texts) <= NAMED:
+        return shown
+    amount = sum(_plain_amount(resource, text) for text in texts)
+    in_all = f"{float(100 * amount):g}%" if is_percent(texts[0]) else format_amount(resource, int(amount))
+    return f"{shown} ({in_all} in all)"
 
 
 def _asked(node: QueueNode, resource: str, pool: str, *, like: str) -> list[str]:

@@ -12,7 +12,7 @@ claim of each queue beside that: it stands in nobody's way but theirs.
 Nobody has room kept for ever, for those whom it waits for may never end. After a while it is given up, and next time
 it is kept for twice as long: so what has an end is waited out. Whenever room was kept for nothing, for whatever reason
 that came to an end, the pools rest for three times as long (behind a limit, the queue): so no more than a quarter of
-the time is lost.
+the time is lost. The queue waits anew from then on, with all its claims: each queue has one try before another has two.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from sluice_scheduler.core.state.turns import (
     keepers,
     lasts_ms,
     patience_ms,
+    pools_rested_ms,
     turn_cost,
     turn_of,
 )
@@ -55,7 +56,7 @@ _TIMES_MAX: Final = 1_000
 def forget_turns(state: State, *, ticks: bool) -> None:
     """Claims that have left their lines need nothing kept; and with each tick, nothing is kept for who can't fit any
     more, and what time has ended is forgotten: a pass follows each tick while there are turns."""
-    guarantees = Guarantees(state)
+    guarantees, rested = Guarantees(state), pools_rested_ms(state)
     ended = []
     for turn in sorted(state.turns, key=lambda turn: turn.key):
         if turn.served_ms and not holds(state, turn.claim):
@@ -63,7 +64,7 @@ def forget_turns(state: State, *, ticks: bool) -> None:
         if turn.claim not in state.forest.claims:
             if turn.cost:
                 ended.append(turn)
-            elif ticks and max(turn.rests_ms, turn.even_ms) <= state.now_ms:
+            elif ticks and _is_over(state, turn, rested):
                 state.turns.drop(turn.key)
         elif turn.cost and ticks and not _still_stands(state, guarantees, turn):
             ended.append(turn)
@@ -82,11 +83,21 @@ def served(state: State, claim: str) -> None:
         turn.even_ms = state.now_ms + lasts_ms(state, turn) * _times_its_share(state, turn)
     _clear(turn)
     state.turns.put(turn)
-    if max(turn.rests_ms, turn.even_ms) <= state.now_ms:
+    if _is_over(state, turn, pools_rested_ms(state)):
         state.turns.drop(turn.key)
     if was_kept:
         keep_rooms(state)
         state.pass_due = True
+
+
+def _is_over(state: State, turn: Turn, rested: dict[str, int]) -> bool:
+    """Whether nothing goes by a turn any more whose claim has left its line. As long as others of its queue wait, these
+    stand where its last try in vain has put the queue: or who deletes what had one would have the next at once."""
+    if max(turn.rests_ms, turn.even_ms) > state.now_ms:
+        return False
+    leaf = state.forest.leaves.get(turn.queue)
+    is_last = turn.within and turn.rests_ms == rested.get(turn.queue)
+    return not is_last or leaf is None or not len(leaf.line)
 
 
 def _settle(state: State, turn: Turn) -> None:
@@ -148,14 +159,14 @@ def take_turns(state: State) -> None:
     """With each tick: note whose turn it is, and keep room for who has waited for long."""
     _give_up(state)
     _come_within(state)
-    guarantees = Guarantees(state)
+    guarantees, rested = Guarantees(state), pools_rested_ms(state)
     first: tuple[tuple[Any, ...], Candidate] | None = None
     limited: list[Candidate] = []
     for candidate in _candidates(state, guarantees):
         if candidate.is_limited:
             limited.append(candidate)
             continue
-        rank = _rank(state, candidate)
+        rank = _rank(state, candidate, rested.get(candidate.leaf.name, 0))
         if first is None or rank < first[0]:
             first = rank, candidate
     noted = [_note(state, guarantees, candidate) for candidate in limited]
@@ -190,13 +201,14 @@ def _candidates(state: State, guarantees: Guarantees) -> Iterator[Candidate]:
             yield Candidate(leaf, claim, spot, is_late, is_limited=limit is not None)
 
 
-def _rank(state: State, candidate: Candidate) -> tuple[Any, ...]:
+def _rank(state: State, candidate: Candidate, rested_ms: int) -> tuple[Any, ...]:
     """Of all that wait, fit or not. Who has waited for a tenure beside its patience comes first: no stream of claims
-    that deserve more keeps it out for ever."""
+    that deserve more keeps it out for ever. `rested_ms`: until when the pools rested after its queue's last try."""
     leaf, claim, spot, is_late, _ = candidate
     at = state.forest.class_of(leaf, spot.kinds, spot.cost)
     along = tuple((*branch.rank(claim, at), branch.order) for branch in reversed(leaf.path[:-1]))
-    return (not is_late, _waits_since_ms(state, claim) if is_late else 0, along, claim.place)
+    since_ms = max(rested_ms, _waits_since_ms(state, claim))
+    return (not is_late, since_ms if is_late else 0, along, claim.place)
 
 
 def _waits_since_ms(state: State, claim: Claim) -> int:

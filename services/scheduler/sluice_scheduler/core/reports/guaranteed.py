@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from sluice.quantities import format_amount
+from sluice.texts import few
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Dim
 from sluice_scheduler.core.fairness.rooms import Bound
-from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.state import State
 
 #: What queues beside each other are guaranteed, by name.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice.decisions import Condition, GrantedPods, ReportWorkload
+from sluice.texts import few
 
 from sluice_scheduler.core.reports.figures import PoolFigures, QueueFigures
-from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.cell import StampAbout
 from sluice_scheduler.core.state.conditions import condition, set_aside_because, since, told_no_more_because
 from sluice_scheduler.core.state.members import queue_of, set_aside_by

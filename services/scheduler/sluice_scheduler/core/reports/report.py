@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from sluice.decisions import Condition, ReportPool, ReportQueue
 from sluice.events import QueueFacts
+from sluice.texts import NAMED, few
 
 from sluice_scheduler.core.applications.binding import lost_label, named_in_vain
 from sluice_scheduler.core.fairness.tree import QueueNode
@@ -23,7 +24,6 @@ from sluice_scheduler.core.reports.kept_aside import (
     plain_pool,
     plain_queue,
 )
-from sluice_scheduler.core.reports.named import NAMED, few
 from sluice_scheduler.core.reports.shown import show
 from sluice_scheduler.core.state.conditions import condition, since
 from sluice_scheduler.core.state.state import State

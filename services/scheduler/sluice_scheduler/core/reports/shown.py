@@ -254,7 +254,7 @@ def _report_job(state: State, workload: Workload) -> None:
         "phase": _phase(state, workload, sets),
         "active": len(pods),
         "running": sum(1 for pod in pods if pod.facts.phase == "Running"),
-        "succeeded": len(job.done),
+        "succeeded": job.successes,
         "failed": job.failures,
         "start_ms": job.start_ms,
         "end_ms": job.end_ms,
@@ -275,7 +275,7 @@ def _report_job(state: State, workload: Workload) -> None:
             **figures,
             conditions=conditions,
             reason=figures["phase"],
-            sentence=f"{workload.title}: {len(job.done)} of its pods have succeeded, {job.failures} failed",
+            sentence=f"{workload.title}: {job.successes} of its pods have succeeded, {job.failures} failed",
         )
     )
     state.reports.put(Report(about=about, told_ms=state.now_ms, figures=dict(figures), conditions=conditions))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from sluice.texts import few
+
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Kind, KindCost, Spot
 from sluice_scheduler.core.fairness.shares import FRACTION_BITS, slack
 from sluice_scheduler.core.passes.claimants import is_barred
 from sluice_scheduler.core.passes.paper import Paper
 from sluice_scheduler.core.passes.turns import asks_for_more, late_from_ms
-from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.state import State
 from sluice_scheduler.core.state.units import Unit, in_victims_order
 

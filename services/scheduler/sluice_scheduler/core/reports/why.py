@@ -8,6 +8,7 @@ from typing import Final
 
 from sluice.decisions import GrantedPods
 from sluice.quantities import format_amount
+from sluice.texts import few
 
 from sluice_scheduler.core.fairness.branch import Branch
 from sluice_scheduler.core.fairness.claims import Claim, Shape, Spot
@@ -17,7 +18,6 @@ from sluice_scheduler.core.passes.kept import spot_at
 from sluice_scheduler.core.passes.lifted import rule_in_the_way
 from sluice_scheduler.core.passes.session import LOST_WORK, RECLAIM_OFF, Rule
 from sluice_scheduler.core.reports.granted import granted_pods, is_short
-from sluice_scheduler.core.reports.named import few
 from sluice_scheduler.core.state.application import Application
 from sluice_scheduler.core.state.conditions import set_aside_because
 from sluice_scheduler.core.state.kinship import controlled

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sluice.events import Gang, PodSetFacts
 from sluice.values import Resources
 
-from sluice_scheduler.core.fairness.claims import Claim, Cost, cost_of, part
+from sluice_scheduler.core.fairness.claims import Claim, cost_of, part, times
 from sluice_scheduler.core.state.alike import Entry
 from sluice_scheduler.core.state.books import PodSetBook, age_of
 from sluice_scheduler.core.state.kinship import controlled
@@ -114,9 +114,8 @@ class Application:
     @property
     def waits_for_queue(self) -> bool:
         """Whether it may stand in a line once its queue is there."""
-        return not self.admitted and (
-            self.workload is not None or any(b.waiting for b in self.books.values())
-        )
+        any_waits = self.workload is not None or any(book.waiting for book in self.books.values())
+        return any_waits and not self.admitted
 
     @property
     def is_gone(self) -> bool:
@@ -150,6 +149,13 @@ class Application:
                     offer(state, state.pod(key))
                 else:
                     break_promise(state, key)
+        self._drop_books()
+
+    def _drop_books(self) -> None:
+        """Of sets that its pods once named, by a label that may be edited, and nobody names any more."""
+        for name in [name for name, book in self.books.items() if not (book.counts or book.reserved)]:
+            if all(each.name != name for each in self.pod_sets):
+                del self.books[name]
 
     def _line_place(self) -> tuple[int, int]:
         """What its growth's place in line goes by; a group's goes by each pod."""
@@ -177,10 +183,11 @@ class Application:
         return [state.pod(entry[3]) for entry in book.order[first : first + size]]
 
     def drivers_last(self) -> list[str]:
-        single = {each.name for each in self._pod_sets() if each.max_count == 1}
+        single = {each.name for each in self.pod_sets if each.max_count == 1}
         return sorted(self.books, key=lambda name: (name in single, name))
 
-    def _pod_sets(self) -> Iterable[PodSetFacts]:
+    @property
+    def pod_sets(self) -> Iterable[PodSetFacts]:
         return self.workload.facts.pod_sets if self.workload is not None else ()
 
     def minima(self) -> dict[str, int]:
@@ -189,7 +196,7 @@ class Application:
             return {}
         if self.workload is None:
             return {"": self.group_size}
-        return {each.name: minimum_of(self.workload, each) for each in self._pod_sets()}
+        return {each.name: minimum_of(self.workload, each) for each in self.pod_sets}
 
     def _keep_units(self, state: State) -> None:
         """Bring units in step with the pods that hold. The cost is proportional to what has changed."""
@@ -344,12 +351,10 @@ class Application:
         )
 
     def _replicated(self) -> set[str]:
-        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
-        return {each.name for each in pod_sets if each.replica_size > 1}
+        return {each.name for each in self.pod_sets if each.replica_size > 1}
 
     def replica_size(self, pod_set: str) -> int:
-        pod_sets = self.workload.facts.pod_sets if self.workload is not None else ()
-        return next((each.replica_size for each in pod_sets if each.name == pod_set), 1)
+        return next((each.replica_size for each in self.pod_sets if each.name == pod_set), 1)
 
     def replica_key(self, pod_set: str) -> str:
         return "/".join(("replica", pod_set, *self.key))
@@ -390,9 +395,5 @@ def _drop_unit(state: State, book: PodSetBook, key: str) -> None:
 
 def _charge_reserved(state: State, book: PodSetBook, pods: int) -> None:
     """So many pods more are reserved, or less."""
-    cost, sign = _times(book.cost, abs(pods)), 1 if pods > 0 else -1
+    cost, sign = times(book.cost, abs(pods)), 1 if pods > 0 else -1
     state.forest.charge(book.queue, cost, sign, part=book.part, pods=abs(pods))
-
-
-def _times(cost: Cost, count: int) -> Cost:
-    return tuple((dim, amount * count) for dim, amount in cost)

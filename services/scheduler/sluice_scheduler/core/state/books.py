@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from sluice.values import Resources
@@ -92,9 +93,10 @@ class PodSetBook:
 
     @property
     def usable(self) -> list[str]:
-        """The pods that open against what is reserved, the oldest first. A pod that is too large for it is skipped, and
-        nobody opens in its place."""
-        return [key for _, _, key in self.ready.by_age[: self.reserved] if key in self.within]
+        """The pods that open against what is reserved: the oldest of those that are not too large for it."""
+        if not self.reserved:
+            return []
+        return list(islice((key for _, _, key in self.ready.by_age if key in self.within), self.reserved))
 
     def hold(self, pod: Pod) -> None:
         age = age_of(pod)

@@ -47,12 +47,14 @@ def give_back(state: State, app: Application) -> None:
     if workload is None or not app.admitted:
         return
     granted, kept = dict(workload.granted), dict(workload.kept)
-    for name, book in app.books.items():
-        there = len(book.holding) + stuck_in(state, app, name)
+    for name in granted.keys() | kept.keys():
+        book = app.books.get(name)  # none: the application has no such pods any more
+        reserved = book.reserved if book is not None else 0
+        there = len(book.holding) if book is not None else 0
         if name in granted:
-            granted[name] = min(granted[name], there + book.reserved)
+            granted[name] = min(granted[name], there + stuck_in(state, app, name) + reserved)
         if name in kept:
-            kept[name] = min(kept[name], book.reserved)
+            kept[name] = min(kept[name], reserved)
     if (granted, kept) != (workload.granted, workload.kept):
         workload.granted, workload.kept = granted, kept
         state.workloads.put(workload)

@@ -36,6 +36,15 @@ def restore_rooms(state: State) -> None:
     keep_rooms(state)
 
 
+def pools_rested_ms(state: State) -> dict[str, int]:
+    """By queue, until when the pools rested after they last kept room for it in vain."""
+    found: dict[str, int] = {}
+    for turn in state.turns:
+        if turn.within and turn.rests_ms:
+            found[turn.queue] = max(turn.rests_ms, found.get(turn.queue, 0))
+    return found
+
+
 def turn_cost(turn: Turn) -> Cost:
     return tuple(((cluster, pool, resource), amount) for cluster, pool, resource, amount in turn.cost)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sluice_scheduler.core.fairness.amounts import add
 from sluice_scheduler.core.fairness.branch import Branch
-from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost
+from sluice_scheduler.core.fairness.claims import Cost, Dim, pod_cost, times
 from sluice_scheduler.core.state.alike import Alike, Entry, Newest, Sizes
 from sluice_scheduler.core.state.members import stands_in_no_line
 from sluice_scheduler.core.stored.accounts import Pod
@@ -249,11 +249,11 @@ def whole_of(state: State, leaf: Branch, app: Application) -> Unit:
     """All that an application holds, as one unit: a driver or head, of which there can be only one, goes after
     those that need it."""
     pods: list[Pod] = []
-    costs: list[Iterable[tuple[Dim, int]]] = []
+    costs: list[Cost] = []
     for name in app.drivers_last():
         book = app.books[name]
         pods += [state.pod(entry[3]) for entry in book.order]
-        costs.append([(dim, amount * book.reserved) for dim, amount in book.cost])
+        costs.append(times(book.cost, book.reserved))
     workload = app.workload
     priority = workload.priority if workload else max((pod.facts.priority for pod in pods), default=0)
     cost = _total([*map(pod_cost, pods), *costs])
@@ -264,7 +264,7 @@ def total_cost(pods: list[Pod]) -> Cost:
     return pod_cost(pods[0]) if len(pods) == 1 else _total(map(pod_cost, pods))
 
 
-def _total(costs: Iterable[Iterable[tuple[Dim, int]]]) -> Cost:
+def _total(costs: Iterable[Cost]) -> Cost:
     total: dict[Dim, int] = {}
     add(total, chain.from_iterable(costs))
     return tuple(total.items())

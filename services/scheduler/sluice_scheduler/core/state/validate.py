@@ -252,6 +252,9 @@ def _application(state: State, app: Application) -> Iterator[str]:
             if place != (*app.key, pod_set):
                 yield f"{key}: stands in the book of {name} for {pod_set or 'its pods'}, but is no pod of it"
         yield from _book(state, book, f"{name}: {pod_set or 'its pods'}")
+    for pod_set in app.books.keys() - {each.name for each in app.pod_sets}:
+        if not app.books[pod_set].counts and app.key not in state.unsettled:
+            yield f"{name}: {pod_set or 'its pods'} are none, but there is a book for them"
 
 
 def _book(state: State, book: PodSetBook, who: str) -> Iterator[str]:

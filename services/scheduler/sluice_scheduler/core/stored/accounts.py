@@ -76,7 +76,7 @@ class JobRecord:
     """How far a QueueJob is. Its pods are `<job>-<index>-<attempt>`; an index is done when one succeeds."""
 
     attempts: dict[str, int] = field(default_factory=dict)  # index → pods made of it so far
-    done: tuple[int, ...] = ()
+    done: tuple[tuple[int, int], ...] = ()  # the first and the last index of each row of them, in order
     failures: int = 0
     in_a_row: int = 0
     resume_ms: int = 0  # no new pod before
@@ -86,6 +86,10 @@ class JobRecord:
     why: str = ""
     start_ms: int = 0
     end_ms: int = 0
+
+    @property
+    def successes(self) -> int:
+        return sum(last - first + 1 for first, last in self.done)
 
 
 @dataclass(slots=True, kw_only=True)
