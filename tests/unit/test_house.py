@@ -67,7 +67,7 @@ CORE_IMPORTS: Final = frozenset(
     {
         "__future__", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "fractions", "functools",
         "hashlib", "heapq", "itertools", "math", "operator", "typing",
-        "sluice.applications", "sluice.decisions", "sluice.events", "sluice.quantities", "sluice.values",
+        "sluice.applications", "sluice.decisions", "sluice.events", "sluice.quantities", "sluice.texts", "sluice.values",
         "sluice.vocabulary",
     }
 )  # fmt: skip

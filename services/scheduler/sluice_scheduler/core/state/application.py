@@ -153,8 +153,7 @@ class Application:
         self._drop_books()
 
     def _drop_books(self) -> None:
-        """Of what its pods once named, and neither they nor the application itself name any more. A pod's set is a
-        label, which may be another with each edit."""
+        """Of sets that pods of it named once: a pod's set is a label, which may be another with each edit."""
         for name in [name for name, book in self.books.items() if not (book.counts or book.reserved)]:
             if all(each.name != name for each in self.pod_sets):
                 del self.books[name]
