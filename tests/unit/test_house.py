@@ -67,8 +67,8 @@ CORE_IMPORTS: Final = frozenset(
     {
         "__future__", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "fractions", "functools",
         "hashlib", "heapq", "itertools", "math", "operator", "typing",
-        "sluice.applications", "sluice.decisions", "sluice.events", "sluice.quantities", "sluice.texts", "sluice.values",
-        "sluice.vocabulary",
+        "sluice.applications", "sluice.decisions", "sluice.events", "sluice.quantities", "sluice.texts",
+        "sluice.values", "sluice.vocabulary",
     }
 )  # fmt: skip
 
