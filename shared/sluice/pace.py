@@ -33,7 +33,7 @@ class Pace:
     def pause_s(self, count: int) -> float:
         """After a batch of so many; none after a full one, behind which the next has gathered already."""
         steady, self._before = min(count, self._before), count
-        if count >= self._full or self._goes_on_at_once(count):
+        if not self._least_s or count >= self._full or self._goes_on_at_once(count):
             return 0.0
         return self._least_s * min(_LONGEST, max(1, steady // _MANY))
 

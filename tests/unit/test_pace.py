@@ -10,9 +10,9 @@ from sluice.pace import Pace
 class Hand:
     """Hands on batches by a clock that only the pauses move, and what `apart_s` lies between them."""
 
-    def __init__(self, full: float = math.inf) -> None:
+    def __init__(self, least_s: float = 0.04, full: float = math.inf) -> None:
         self._now_s = 0.0
-        self._pace = Pace(0.04, lambda: self._now_s, full=full)
+        self._pace = Pace(least_s, lambda: self._now_s, full=full)
 
     def on(self, *counts: int, apart_s: float = 0.0) -> list[float]:
         """How long it pauses behind each of these batches."""
@@ -48,3 +48,7 @@ def test_a_stream_is_gathered_into_larger_batches_within_bounds() -> None:
 
 def test_behind_a_full_batch_nothing_is_waited_for() -> None:
     assert Hand(full=500).on(500, 500, 499) == [0.0, 0.0, 0.16]
+
+
+def test_without_a_pause_there_is_none() -> None:
+    assert set(Hand(0.0).on(*[1, 100] * 20)) == {0.0}

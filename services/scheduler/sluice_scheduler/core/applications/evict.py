@@ -28,7 +28,7 @@ def evict(state: State, unit: Unit, *, reason: str, sentence: str) -> int:
     if workload is not None:
         workload.barred, workload.barred_ms = state.cell.grounds, state.now_ms
         for pod in unit.pods:
-            workload.taken = {**workload.taken, pod.pod_set: workload.taken.get(pod.pod_set, 0) + 1}
+            workload.taken = workload.with_one_more(workload.taken, pod.pod_set)
         state.workload_changed(workload)
         if unit.is_whole:
             seq = suspend(state, workload, deadline_ms=deadline_ms, reason=reason, sentence=sentence)

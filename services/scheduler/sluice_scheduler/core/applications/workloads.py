@@ -124,21 +124,14 @@ def count_end(state: State, before: Pod | None, after: Pod) -> None:
     if after.facts.phase == "Succeeded":
         if workload.facts.kind in _COME_AND_GO and name not in _RUN_ONCE:
             return
-        workload.succeeded = _one_more(workload, workload.succeeded, name)
+        workload.succeeded = workload.with_one_more(workload.succeeded, name)
     elif workload.facts.replaces_failed and before is not None and before.holds and not before.evicting:
         if workload.admitted and not after.facts.deleting:
-            workload.kept = _one_more(workload, workload.kept, name)
+            workload.kept = workload.with_one_more(workload.kept, name)
     elif _in_client_mode(workload) and not after.evicting and not after.facts.deleting:
         workload.failed_ms = state.cell.time_ms
         state.failing[workload.key] = None
     state.workload_changed(workload)
-
-
-def _one_more(workload: Workload, counts: dict[str, int], pod_set: str) -> dict[str, int]:
-    """Pods of a set are counted if the application has such a set: a pod may name any."""
-    if all(each.name != pod_set for each in workload.facts.pod_sets):
-        return counts
-    return {**counts, pod_set: counts.get(pod_set, 0) + 1}
 
 
 def _in_client_mode(workload: Workload) -> bool:

@@ -155,6 +155,12 @@ class Workload(TrackedObject):
         """Since when it stands in line."""
         return max(self.facts.created_ms, self.requeued_ms)
 
+    def with_one_more(self, counts: dict[str, int], pod_set: str) -> dict[str, int]:
+        """Pods of a set are counted if the application has such a set: a pod may name any."""
+        if all(each.name != pod_set for each in self.facts.pod_sets):
+            return counts
+        return {**counts, pod_set: counts.get(pod_set, 0) + 1}
+
     @property
     def listed_as(self) -> str:
         return listed_as(self.facts.kind)
