@@ -21,7 +21,7 @@ LIMIT: Final = {"cpu": "1400m", "memory": "8Gi"}
 SPARK_WANTS: Final = 6
 SPARK_GETS: Final = 4
 #: More than there is room for beside the head, even if Spark is through by then.
-RAY_WANTS: Final = 4
+RAY_WANTS: Final = 7
 JOB_PODS: Final = 6
 JOB_STARTS_WITH: Final = 2
 
@@ -47,7 +47,7 @@ import time
 from operator import add
 from pyspark.sql import SparkSession
 
-SLICES, STEPS = 140, 10_000
+SLICES, STEPS = 180, 10_000
 WIDTH = 1 / (SLICES * STEPS)
 
 def area(part):
@@ -92,7 +92,7 @@ class Task:
 
 TASKS: Final = {
     ETL.name: Task(
-        "Pi, as an area in 140 slices", 1, lambda found: math.isclose(found, math.pi, rel_tol=1e-10)
+        "Pi, as an area in 180 slices", 1, lambda found: math.isclose(found, math.pi, rel_tol=1e-10)
     ),
     ML.name: Task("sum of the squares below 1,000,000", 1, lambda found: found == 333_332_833_333_500_000),
     BATCH.name: Task("sum of the primes below 120,000", JOB_PODS, lambda found: found == 642_361_192),
@@ -190,11 +190,11 @@ def _ray(image: str) -> dict[str, Any]:
             "idleTimeoutSeconds": 2,
             # Otherwise workers that wait at their gates stay when nobody wants them any more.
             "env": [{"name": "RAY_AUTOSCALER_PENDING_NODE_IDLE_TIMEOUT_S", "value": "2"}],
-            "resources": _requests("100m", "256Mi"),
+            "resources": _requests("50m", "256Mi"),
         },
         "headGroupSpec": {
             "rayStartParams": {"num-cpus": "0", **small},
-            "template": _template("ray", image, "100m", "1Gi"),
+            "template": _template("ray", image, "150m", "1Gi"),
         },
         "workerGroupSpecs": [
             {
@@ -203,7 +203,7 @@ def _ray(image: str) -> dict[str, Any]:
                 "minReplicas": 0,
                 "maxReplicas": RAY_WANTS,
                 "rayStartParams": {"num-cpus": "1", **small},
-                "template": _template("ray", image, "400m", "512Mi"),
+                "template": _template("ray", image, "200m", "512Mi"),
             }
         ],
     }
