@@ -33,6 +33,10 @@ $(VENV)/.ready: requirements-dev.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 demo: setup ## Watch Spark, Ray and a Job of three tenants grow, shrink and share a cluster
 	@$(BIN)/python -m sluice_local.demo
 
+.PHONY: demo-real
+demo-real: setup ## The same with containers that really run and compute, on a real node (Linux, root)
+	@$(BIN)/python -m sluice_local.demo.real
+
 .PHONY: up
 up: setup ## Start the embedded stack and all services
 	@$(BIN)/sluice-local up --services

@@ -6,12 +6,11 @@ import threading
 from typing import Any
 
 import pytest
-from sluice_local.demo import play
 from sluice_local.demo.api import ApiError
 from sluice_local.demo.audit import Account
 from sluice_local.demo.observation import Observation
-from sluice_local.demo.play import Play
 from sluice_local.demo.scenario import BATCH, ETL, ML
+from sluice_local.demo.scenes import Simulated
 
 
 class Nothing:
@@ -37,12 +36,12 @@ class Nothing:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Nothing:
-    monkeypatch.setattr(play, "_WITHIN_S", 0.01)
+    monkeypatch.setattr(Simulated, "within_s", 0.01)
     return Nothing()
 
 
-def played(cluster: Nothing) -> Play:
-    playing = Play(cluster, Observation(), Account(), threading.Lock())  # type: ignore[arg-type]
+def played(cluster: Nothing) -> Simulated:
+    playing = Simulated(cluster, Observation(), Account(), threading.Lock())  # type: ignore[arg-type]
     playing.start()
     playing.join(20)
     return playing
@@ -62,7 +61,7 @@ def test_each_tenant_comes_and_what_was_not_seen_is_remembered(cluster: Nothing)
 
 def test_the_trouble_of_an_operator_is_told(cluster: Nothing) -> None:
     cluster.broken = True
-    playing = Play(cluster, Observation(), Account(), threading.Lock())  # type: ignore[arg-type]
+    playing = Simulated(cluster, Observation(), Account(), threading.Lock())  # type: ignore[arg-type]
     for operator in playing.operators:
         operator.start()
         operator.join(5)

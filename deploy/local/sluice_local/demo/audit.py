@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from sluice_local.demo.scenario import TENANTS, Tenant, tenant_in
+from sluice_local.demo.scenario import CAST, Cast, Tenant
 from sluice_local.demo.story import Story
 from sluice_local.errors import StackError
 
@@ -37,8 +37,12 @@ class Partial:
 class Account:
     """What the logs have told so far. Counters are by tenant."""
 
+    cast: Cast = CAST
     story: Story = field(default_factory=Story)
     reports: dict[str, Line] = field(default_factory=dict)  # the last report on each queue
+    deserved: dict[str, dict[str, int]] = field(
+        default_factory=dict
+    )  # the least that was told of who wanted more
     admitted: dict[str, str] = field(default_factory=dict)  # applications as a whole, and with what
     opened: int = 0
     grown: Counter[str] = field(default_factory=Counter)
@@ -62,8 +66,8 @@ class Account:
         if line["type"] == "outcome":
             self._settle(record)
         elif line["type"] == "reportqueue":
-            self.reports[record["name"]] = record
-        elif tenant := tenant_in(record.get("namespace", "")):
+            self._take_report(record["name"], record)
+        elif tenant := self.cast.tenant_in(record.get("namespace", "")):
             self._take_ours(tenant, line, record)
 
     @property
@@ -75,6 +79,14 @@ class Account:
     def is_settled(self) -> bool:
         """Whether nothing that was told of a tenant waits for the word that ends it."""
         return not self._lacking and not self.holding
+
+    def _take_report(self, queue: str, report: Line) -> None:
+        self.reports[queue] = report
+        if report.get("pending"):
+            least = self.deserved.get(queue, {})
+            self.deserved[queue] = {
+                key: min(amount, least.get(key, amount)) for key, amount in report["fairShare"].items()
+            }
 
     def _take_ours(self, tenant: Tenant, line: Line, record: Line) -> None:
         time_ms, sentence = line["timeMs"], line["sentence"]
@@ -99,7 +111,7 @@ class Account:
             case "evict":
                 self.reclaimed[tenant.name] += 1
                 self._evicted.add(record["uid"])
-                text = f"of its growth{_for_whom(sentence)}"
+                text = f"of its growth{self._for_whom(sentence)}"
                 self.story.count(time_ms, tenant, "taken back", text, sentence)
             case "workload" if record["change"] == "DELETED":
                 self._lacks_nothing(tenant, time_ms, "ended", "its application was deleted")
@@ -157,13 +169,12 @@ class Account:
         elif outcome["result"] not in _HARMLESS:
             self.refusals.append(f"decision {outcome['seq']}: {outcome['result']} {outcome['message']}")
 
-
-def _for_whom(sentence: str) -> str:
-    """Who gets what is taken back: the sentence compares him with who loses it."""
-    for tenant in TENANTS:
-        if f"{tenant.name} only" in sentence:
-            return f", for {tenant.name}"
-    return ""
+    def _for_whom(self, sentence: str) -> str:
+        """Who gets what is taken back: the sentence compares him with who loses it."""
+        for tenant in self.cast.tenants:
+            if f"{tenant.name} only" in sentence:
+                return f", for {tenant.name}"
+        return ""
 
 
 class Audit(threading.Thread):

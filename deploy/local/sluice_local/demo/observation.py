@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_local.demo.api import Api
-from sluice_local.demo.scenario import CAPACITY, LABEL, TENANTS, Tenant, tenant_in
+from sluice_local.demo.scenario import CAST, LABEL, Cast, Tenant
 
 GATE: Final = "sluice.dev/admission"
 #: Shares are averaged from so long after all tenants have begun to wait: what is too much is then taken.
@@ -34,32 +34,43 @@ class PodSeen:
 class Sums:
     """One tenant's pods."""
 
+    held: dict[str, int]
     waiting: int = 0
     running: int = 0
     most: int = 0  # that ran at a time
+    most_held: dict[str, int] = field(default_factory=dict)
     ended: int = 0  # finished, or deleted while they ran
-    held: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAPACITY, 0))
     share_seconds: float = 0.0  # of the time when all tenants waited
 
 
 @dataclass(slots=True)
 class Observation:
-    tenants: Mapping[str, Sums] = field(default_factory=lambda: {tenant.name: Sums() for tenant in TENANTS})
+    cast: Cast = CAST
+    tenants: Mapping[str, Sums] = field(init=False)
     workloads: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by tenant; of what is gone too
     gone: set[str] = field(default_factory=set)  # tenants whose application was deleted
-    peak: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAPACITY, 0))
+    peak: dict[str, int] = field(init=False)
     excesses: list[str] = field(default_factory=list)
     ungated: list[str] = field(default_factory=list)  # pods that were never behind the gate
     created: int = 0
     contended_s: float = 0.0
-    waits_s: dict[str, list[float]] = field(default_factory=lambda: {tenant.name: [] for tenant in TENANTS})
+    waits_s: dict[str, list[float]] = field(init=False)
     _pods: dict[str, PodSeen] = field(default_factory=dict)
     _all_wait_since: float | None = None
     _now: float = 0.0
 
+    def __post_init__(self) -> None:
+        names = [tenant.name for tenant in self.cast.tenants]
+        self.tenants = {name: Sums(held=self._nothing()) for name in names}
+        self.peak = self._nothing()
+        self.waits_s = {name: [] for name in names}
+
+    def _nothing(self) -> dict[str, int]:
+        return dict.fromkeys(self.cast.capacity, 0)
+
     def see(self, change: str, pod: Mapping[str, Any], now: float) -> None:
         """Take one change; `now` in seconds of any clock that only rises."""
-        tenant = tenant_in(pod["metadata"]["namespace"])
+        tenant = self.cast.tenant_in(pod["metadata"]["namespace"])
         if tenant is None:
             return
         self._pass_time(now)
@@ -85,7 +96,7 @@ class Observation:
         self._check()
 
     def see_workload(self, change: str, workload: Mapping[str, Any]) -> None:
-        tenant = tenant_in(workload["metadata"]["namespace"])
+        tenant = self.cast.tenant_in(workload["metadata"]["namespace"])
         if tenant is not None and workload["spec"]["application"]["name"] == tenant.name:
             self.workloads[tenant.name] = workload
             (self.gone.add if change == "DELETED" else self.gone.discard)(tenant.name)
@@ -112,7 +123,7 @@ class Observation:
 
     def share(self, tenant: Tenant) -> float:
         """Its dominant share, as it is, not divided by weight."""
-        return self.tenants[tenant.name].held[tenant.dominant] / CAPACITY[tenant.dominant]
+        return self.tenants[tenant.name].held[tenant.dominant] / self.cast.capacity[tenant.dominant]
 
     def mean_share(self, tenant: Tenant) -> float | None:
         """Over the time when all tenants waited; None if there was none."""
@@ -123,7 +134,7 @@ class Observation:
         if since is not None and now - since > _SETTLED_AFTER_S:
             passed = now - max(self._now, since + _SETTLED_AFTER_S)
             self.contended_s += passed
-            for tenant in TENANTS:
+            for tenant in self.cast.tenants:
                 self.tenants[tenant.name].share_seconds += passed * self.share(tenant)
         self._now = now
 
@@ -136,11 +147,12 @@ class Observation:
                 sums.most = max(sums.most, sums.running)
                 for resource, amount in pod.requests.items():
                     sums.held[resource] += sign * amount
+                    sums.most_held[resource] = max(sums.most_held.get(resource, 0), sums.held[resource])
         all_wait = all(sums.waiting for sums in self.tenants.values())
         self._all_wait_since = (self._all_wait_since or self._now) if all_wait else None
 
     def _check(self) -> None:
-        for resource, capacity in CAPACITY.items():
+        for resource, capacity in self.cast.capacity.items():
             held = self.held(resource)
             self.peak[resource] = max(self.peak[resource], held)
             if held > capacity:
@@ -190,6 +202,7 @@ def _seen(tenant: Tenant, pod: Mapping[str, Any], since: float) -> PodSeen:
     requests = {"cpu": 0, "memory": 0, "pods": 1}
     for container in pod["spec"]["containers"]:
         for resource, text in container["resources"]["requests"].items():
-            requests[resource] += quantity(resource, text)
+            if resource in requests:
+                requests[resource] += quantity(resource, text)
     holds = not gated and not finished
     return PodSeen(tenant=tenant, waiting=gated, holds=holds, requests=requests, since=since)

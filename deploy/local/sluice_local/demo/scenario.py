@@ -7,6 +7,7 @@ share by weight, and etl's counts twice; what the first one has too much of is t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,8 +80,19 @@ BATCH: Final = Tenant(name="batch", weight=1, kind="Job", collection="batch/v1/j
 TENANTS: Final = (ETL, ML, BATCH)
 
 
-def tenant_in(namespace: str) -> Tenant | None:
-    return next((tenant for tenant in TENANTS if tenant.namespace == namespace), None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who takes part, and how much there is for all of them."""
+
+    tenants: tuple[Tenant, ...]
+    capacity: Mapping[str, int]
+    job_pods: int
+
+    def tenant_in(self, namespace: str) -> Tenant | None:
+        return next((tenant for tenant in self.tenants if tenant.namespace == namespace), None)
+
+
+CAST: Final = Cast(tenants=TENANTS, capacity=CAPACITY, job_pods=JOB_PODS)
 
 
 # ---- the cluster
@@ -130,8 +142,13 @@ def namespace(tenant: Tenant) -> dict[str, Any]:
 
 def application(tenant: Tenant) -> dict[str, Any]:
     specs = {ETL: _spark, ML: _ray, BATCH: _job}
+    return {**head(tenant, JOB_STARTS_WITH), "spec": specs[tenant]()}
+
+
+def head(tenant: Tenant, job_starts_with: int) -> dict[str, Any]:
+    """All of its application but the spec."""
     version, _, _ = tenant.collection.rpartition("/")
-    annotations = {"sluice.dev/min-count": str(JOB_STARTS_WITH)} if tenant is BATCH else {}
+    annotations = {"sluice.dev/min-count": str(job_starts_with)} if tenant is BATCH else {}
     return {
         "apiVersion": version,
         "kind": tenant.kind,
@@ -141,7 +158,6 @@ def application(tenant: Tenant) -> dict[str, Any]:
             "labels": {LABEL: "true"},
             "annotations": annotations,
         },
-        "spec": specs[tenant](),
     }
 
 

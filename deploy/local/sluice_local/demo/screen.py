@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sluice_local.demo.audit import Account, Line
 from sluice_local.demo.observation import Observation
-from sluice_local.demo.scenario import CAPACITY, TENANTS, Tenant
+from sluice_local.demo.scenario import Tenant
 from sluice_local.demo.story import Entry
 
 COLOURS: Final = {"etl": "cyan", "ml": "magenta", "batch": "yellow"}
@@ -94,7 +94,7 @@ def _headline(observation: Observation, account: Account, elapsed_s: float, titl
 def _cluster(observation: Observation, bar_width: int) -> Table:
     grid = Table.grid(padding=(0, 2))
     for resource in ("cpu", "memory"):
-        held, capacity = observation.held(resource), CAPACITY[resource]
+        held, capacity = observation.held(resource), observation.cast.capacity[resource]
         grid.add_row(
             f"cluster {resource}",
             bar(held / capacity, "green", width=2 * bar_width),
@@ -105,7 +105,7 @@ def _cluster(observation: Observation, bar_width: int) -> Table:
 
 def _tenants(observation: Observation, account: Account, size: Size) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for tenant in TENANTS:
+    for tenant in observation.cast.tenants:
         figures = _figures(tenant, observation, account.reports.get(tenant.name, {}), size)
         shown = {name: figure for name, figure in figures.items() if size.is_wide or name not in _WIDE_ONLY}
         if not table.columns:
@@ -120,8 +120,8 @@ def _figures(tenant: Tenant, observation: Observation, report: Line, size: Size)
     behind their gates, open and ended: counted in the cluster.
     """
     colour, resource = COLOURS[tenant.name], tenant.dominant
-    capacity, sums = CAPACITY[resource], observation.tenants[tenant.name]
-    usage, fair = (_reported(report, figure, resource) for figure in ("usage", "fairShare"))
+    capacity, sums = observation.cast.capacity[resource], observation.tenants[tenant.name]
+    usage, fair = (reported(report.get(figure, {}), resource) for figure in ("usage", "fairShare"))
     share = float(report.get("dominantShare", 0))
     phase = observation.phase(tenant)
     return {
@@ -146,9 +146,9 @@ def granted(status: Mapping[str, Any]) -> str:
     return f"{sum(each['admitted'] for each in sets)} of {sum(each['desired'] for each in sets)} pods"
 
 
-def _reported(report: Line, figure: str, resource: str) -> int:
-    """Amounts are keyed by `pool/resource`; the demo has one pool."""
-    return sum(value for key, value in report.get(figure, {}).items() if key.rpartition("/")[2] == resource)
+def reported(amounts: Line, resource: str) -> int:
+    """They are keyed by `pool/resource`; the demo has one pool."""
+    return sum(value for key, value in amounts.items() if key.rpartition("/")[2] == resource)
 
 
 def _story(account: Account, length: int) -> Iterable[Text]:

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sluice_local.demo.audit import Account
 from sluice_local.demo.observation import Observation
-from sluice_local.demo.scenario import CAPACITY, TENANTS
 from sluice_local.demo.screen import NOTHING_TO_SAY, Size, amount, granted, picture, story_line
 
 _EVERY_S: Final = 3.0
@@ -78,10 +77,11 @@ class _Lines:
         tenants = "; ".join(
             f"{tenant.name} {seen.phase(tenant)} {granted(seen.status(tenant))}, "
             f"share {self._account.reports.get(tenant.name, {}).get('dominantShare', '0.0000')}"
-            for tenant in TENANTS
+            for tenant in seen.cast.tenants
             if seen.phase(tenant) not in NOTHING_TO_SAY
         )
-        held = ", ".join(f"{amount(r, seen.held(r))} of {amount(r, CAPACITY[r])}" for r in ("cpu", "memory"))
+        capacity = seen.cast.capacity
+        held = ", ".join(f"{amount(r, seen.held(r))} of {amount(r, capacity[r])}" for r in ("cpu", "memory"))
         self._console.print(f"{elapsed_s:5.1f} s  {held} held  |  {tenants or '-'}", soft_wrap=True)
 
     def finish(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from sluice_local.build import Say
 from sluice_local.demo import scenario
-from sluice_local.demo.api import Api
+from sluice_local.demo.api import Api, Object
 from sluice_local.demo.scenario import ETL, LABEL, ML, TENANTS
 from sluice_local.errors import StackError
 
@@ -57,10 +57,15 @@ def set_stage(api: Api, say: Say) -> None:
         f"{scenario.NODES} simulated nodes, ResourcePool {scenario.POOL}, a Queue and a namespace each for "
         f"{', '.join(tenant.name for tenant in TENANTS)}"
     )
+    place(api, objects)
+    _wait("the pool to count its nodes", lambda: _nodes_counted(api) == scenario.NODES)
+
+
+def place(api: Api, objects: Mapping[str, Object]) -> None:
+    """Objects by path, among them each tenant's queue and namespace."""
     for path, manifest in objects.items():
         api.apply(path, manifest)
     _wait("Sluice to bind the namespaces to their queues", lambda: all(_is_bound(api, t) for t in TENANTS))
-    _wait("the pool to count its nodes", lambda: _nodes_counted(api) == scenario.NODES)
 
 
 def _objects() -> dict[str, dict[str, Any]]:

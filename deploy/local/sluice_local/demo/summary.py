@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sluice_local.demo.audit import Account
 from sluice_local.demo.observation import Observation, percentile
-from sluice_local.demo.scenario import BATCH, CAPACITY, ETL, JOB_PODS, TENANTS
+from sluice_local.demo.scenario import BATCH, ETL
 from sluice_local.demo.screen import amount
 
 
@@ -25,16 +26,17 @@ class Sight:
 
 def sights(account: Account) -> Iterable[Sight]:
     admitted = "; ".join(f"{name} with {pods}" for name, pods in account.admitted.items())
-    yield Sight("admitted as a whole", len(account.admitted) == len(TENANTS), admitted or "none")
+    tenants = account.cast.tenants
+    yield Sight("admitted as a whole", len(account.admitted) == len(tenants), admitted or "none")
     grown = account.grown
-    yield Sight("growth", all(grown[tenant.name] for tenant in TENANTS), _by_tenant(grown, "pods"))
+    yield Sight("growth", all(grown[tenant.name] for tenant in tenants), _by_tenant(grown, "pods"))
     partial = {name: f"{each.granted} of {each.wanted}" for name, each in account.partial.items()}
     yield Sight("granted in part", ETL.name in partial, _by_tenant(partial, "pods, when it lacked most"))
     reclaimed = account.reclaimed
     yield Sight("taken back", bool(reclaimed[ETL.name]), _by_tenant(reclaimed, "growth pods"))
     given = {**account.succeeded, **account.scaled_down}
-    enough = account.succeeded[BATCH.name] >= JOB_PODS and account.scaled_down[ETL.name] > 0
     sums = {name: account.succeeded[name] + account.scaled_down[name] for name in given}
+    enough = account.succeeded[BATCH.name] >= account.cast.job_pods and sums.get(ETL.name, 0) > 0
     passed_on = f"; {account.passed_on} pods of others opened afterwards"
     yield Sight("given back", enough and bool(account.passed_on), _by_tenant(sums, "pods") + passed_on)
 
@@ -57,7 +59,7 @@ def problems(observation: Observation, account: Account, unseen: Iterable[str] =
 
 def _left_over(observation: Observation, account: Account) -> Iterator[str]:
     """What should have ended, in the cluster and in Sluice's accounts."""
-    for tenant in TENANTS:
+    for tenant in observation.cast.tenants:
         sums = observation.tenants[tenant.name]
         if sums.waiting or sums.running:
             yield f"{tenant.name} still has {sums.running} pods open and {sums.waiting} behind the gate"
@@ -85,8 +87,9 @@ def show(console: Console, observation: Observation, account: Account, *, took_s
         f"\nFrom the news that there is room to the open gate: p50 {percentile(latencies, 0.5):.0f} ms, "
         f"p99 {percentile(latencies, 0.99):.0f} ms, over {len(latencies)} gates."
     )
+    capacity = observation.cast.capacity
     peaks = ", ".join(
-        f"{amount(resource, observation.peak[resource])} of {amount(resource, CAPACITY[resource])}"
+        f"{amount(resource, observation.peak[resource])} of {amount(resource, capacity[resource])}"
         for resource in ("cpu", "memory")
     )
     if not observation.excesses:
@@ -97,8 +100,16 @@ def show(console: Console, observation: Observation, account: Account, *, took_s
         console.print("Nothing is left in the cluster, and the accounts of all three queues are zero.")
 
 
+def tell_problems(console: Console, found: Iterable[str]) -> bool:
+    """Whether there is none."""
+    found = list(found)
+    for problem in found:
+        console.print(f"[bold red]wrong:[/bold red] {escape(problem)}")
+    return not found
+
+
 def _by_tenant(figures: dict[str, int] | dict[str, str], what: str) -> str:
-    told = [f"{tenant.name} {figures[tenant.name]}" for tenant in TENANTS if figures.get(tenant.name)]
+    told = [f"{name} {figure}" for name, figure in figures.items() if figure]
     return f"{', '.join(told)} {what}" if told else "none"
 
 
@@ -113,7 +124,7 @@ def _table(observation: Observation) -> Table:
         "behind the gate p50",
     ):
         table.add_column(header, justify="right")
-    for tenant in TENANTS:
+    for tenant in observation.cast.tenants:
         share = observation.mean_share(tenant)
         table.add_row(
             tenant.name,
