@@ -164,7 +164,9 @@ def test_a_lack_ends_with_its_application() -> None:
 def test_who_gets_what_is_taken_back_is_said() -> None:
     account = Account()
     evict = line("evict", {"namespace": ETL.namespace, "uid": "p"}, reason="Reclaimed")
-    account.take(evict | {"sentence": "etl has 42.2% by weight of what it has most of, ml only 28.1%"})
+    account.take(
+        evict | {"sentence": "etl has 42.2% by weight and deserves 33.3%, ml has 28.1% and deserves 33.3%"}
+    )
     (entry,) = account.story.latest(1)
     assert str(entry).startswith("1 pod of its growth, for ml: etl has 42.2%")
 

@@ -170,9 +170,9 @@ class Account:
             self.refusals.append(f"decision {outcome['seq']}: {outcome['result']} {outcome['message']}")
 
     def _for_whom(self, sentence: str) -> str:
-        """Who gets what is taken back: the sentence compares him with who loses it."""
+        """Who gets what is taken back: the sentence tells first of who loses it, then of him."""
         for tenant in self.cast.tenants:
-            if f"{tenant.name} only" in sentence:
+            if f", {tenant.name} has " in sentence:
                 return f", for {tenant.name}"
         return ""
 
