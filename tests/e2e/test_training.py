@@ -83,7 +83,9 @@ def test_an_elastic_job_starts_small_and_takes_more_as_there_is_room(
         apps.create(training_job("PyTorchJob", "elastic", elastic=bounds, Worker=3))
         eventually(lambda: apps.granted("elastic") == {"worker": (2, 3)}, seconds=FIRST_SEEN_S)
         assert apps.phase("elastic") == "Growing"
-        assert apps.condition("elastic", "Granted")["message"].startswith("granted 2 of 3 worker; waits for")
+        # It is told first before the operator has made them all.
+        waits = "granted 2 of 3 worker; waits for"
+        eventually(lambda: apps.condition("elastic", "Granted")["message"].startswith(waits), seconds=30)
         cluster.provide(node("more", cpu="2"))
         eventually(lambda: apps.granted("elastic") == {"worker": (3, 3)}, seconds=60)
         eventually(lambda: running_pods(cluster, "elastic") == 3, seconds=30)
