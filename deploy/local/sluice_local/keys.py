@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_local import paths
+from sluice_local import paths, tools
 from sluice_local.programs import run
 
 _LAST_DAYS = "3650"
@@ -49,7 +49,7 @@ def self_signed(certificate: Path, *, address: str) -> None:
     """One for a server at that address whose clients know no authority. Its key is of the kind that operators read."""
     if not certificate.exists():
         key = certificate.with_suffix(".key")
-        run("openssl", "genrsa", "-traditional", "-out", key, "2048")
+        run(tools.OPENSSL.find(), "genrsa", "-traditional", "-out", key, "2048")
         _request(certificate, address, f"subjectAltName=IP:{address}", options=["-key", key])
 
 
@@ -63,5 +63,5 @@ def _request(path: Path, subject: str, *extensions: str, options: Sequence[str |
     draft = path.with_suffix(".draft")
     content = ["-subj", f"/CN={subject}", "-days", _LAST_DAYS, "-out", str(draft)]
     added = [word for extension in extensions for word in ("-addext", extension)]
-    run("openssl", "req", "-x509", "-config", _SETTINGS, *content, *added, *options)
+    run(tools.OPENSSL.find(), "req", "-x509", "-config", _SETTINGS, *content, *added, *options)
     draft.rename(path)

