@@ -6,7 +6,7 @@ two, for they take it for one that can't start. docs/orchestrators.md says which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -75,7 +75,7 @@ _OWN: Final = "leave it out; activeDeadlineSeconds in a pod template counts from
 _REGISTERED: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 
 
-def time_outs(objects: Iterator[Object]) -> Iterator[TimeOut]:
+def time_outs(objects: Iterable[Object]) -> Iterator[TimeOut]:
     """Of each object all that ends it, or lets it start with less, while it waits."""
     for each in objects:
         subject = _subject(each)
@@ -84,14 +84,13 @@ def time_outs(objects: Iterator[Object]) -> Iterator[TimeOut]:
 
 
 def _subject(each: Object) -> str:
-    metadata = each.get("metadata") or {}
-    name = metadata.get("name") or f"{metadata.get('generateName', '')}…"
-    namespace = metadata.get("namespace")
+    name = _at(each, "metadata.name", "") or f"{_at(each, 'metadata.generateName', '')}…"
+    namespace = _at(each, "metadata.namespace", "")
     return f"{each.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def _by_tool(each: Object) -> Iterator[tuple[str, str]]:
-    labels = {**_at(each, "spec.template.metadata.labels", {}), **_at(each, "metadata.labels", {})}
+    labels = {**_map_at(each, "spec.template.metadata.labels"), **_map_at(each, "metadata.labels")}
     for tool in _TOOLS:
         if tool.label in labels and tool.value in ("", labels[tool.label]):
             yield tool.what, tool.remedy
@@ -106,7 +105,7 @@ def _by_deadline(each: Object) -> Iterator[tuple[str, str]]:
 
 def _by_kind(each: Object) -> Iterator[tuple[str, str]]:
     kind = each.get("kind")
-    if kind == "SparkApplication" and _REGISTERED not in _at(each, "spec.sparkConf", {}):
+    if kind == "SparkApplication" and _REGISTERED not in _map_at(each, "spec.sparkConf"):
         yield (
             "its driver begins 30 s after its own start with whatever executors there are",
             f"set {_REGISTERED} if that is too few for it",
@@ -119,7 +118,7 @@ def _by_kind(each: Object) -> Iterator[tuple[str, str]]:
 
 
 def _is_group_made_one_by_one(each: Object) -> bool:
-    is_group = POD_GROUP_LABEL in _at(each, "spec.template.metadata.labels", {})
+    is_group = POD_GROUP_LABEL in _map_at(each, "spec.template.metadata.labels")
     return is_group and _at(each, "spec.podManagementPolicy", "OrderedReady") == "OrderedReady"
 
 
@@ -131,3 +130,9 @@ def _at(each: Object, path: str, otherwise: Any) -> Any:
         if found is None:
             return otherwise
     return found
+
+
+def _map_at(each: Object, path: str) -> Object:
+    """Whoever wrote an object may have written anything: that is the API server's to say."""
+    found = _at(each, path, {})
+    return found if isinstance(found, Mapping) else {}

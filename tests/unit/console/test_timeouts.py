@@ -72,6 +72,8 @@ def test_what_ends_it_is_told_with_what_to_do(doctor: Doctor, each: dict[str, An
         an("StatefulSet", podManagementPolicy="Parallel", **GROUP),
         an("StatefulSet"),
         {"kind": "ConfigMap", "metadata": None, "data": {"a": "b"}},
+        {"kind": "Pod", "metadata": ["odd"], "spec": 7},
+        {"kind": "Job", "metadata": {"labels": "odd"}, "spec": {"template": ["odd"]}},
     ],
     ids=lambda value: value["kind"],
 )

@@ -19,7 +19,7 @@ _STDIN: Final = "-"
 
 def show_workloads(context: Context) -> int:
     objects = [each for name in context.options.files for each in _objects(name)]
-    found = list(time_outs(iter(objects)))
+    found = list(time_outs(objects))
     if context.options.json:
         context.print_json({"objects": len(objects), "timeOuts": [asdict(each) for each in found]})
         return PROBLEM if found else OK
