@@ -94,7 +94,7 @@ class PodSetBook:
     @property
     def usable(self) -> list[str]:
         """The pods that open against what is reserved: the oldest of those that are not too large for it."""
-        if not self.reserved:
+        if not (self.reserved and self.within):
             return []
         return list(islice((key for _, _, key in self.ready.by_age if key in self.within), self.reserved))
 
