@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from sluice.programs import INTERRUPTED, ends_quietly
+from sluice.programs import ends_quietly
 
 from sluice_local import Stack, StackError
 from sluice_local.demo import summary
 from sluice_local.demo.api import Api
-from sluice_local.demo.running import Demo, open_console, say
+from sluice_local.demo.running import Demo, exit_code, open_console, say
 from sluice_local.demo.scenario import CAST
 from sluice_local.demo.scenes import Simulated
 from sluice_local.demo.shows import showing
@@ -38,14 +38,8 @@ The stack and the services still run. To look closer:
 @ends_quietly()
 def main() -> int:
     options = _options()
-    try:
-        return _run(options, open_console())
-    except StackError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nStopped. The stack and the services still run: `make down` ends them.", file=sys.stderr)
-        return INTERRUPTED
+    stopped = "Stopped. The stack and the services still run: `make down` ends them."
+    return exit_code("demo", lambda: _run(options, open_console()), stopped=stopped)
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from rich.console import Console
+from sluice.programs import INTERRUPTED
 
 from sluice_local.demo.api import Api
 from sluice_local.demo.audit import Account, Audit
@@ -84,3 +85,15 @@ def open_console() -> Console:
 
 def say(text: str) -> None:
     print(f"» {text}", file=sys.stderr, flush=True)
+
+
+def exit_code(name: str, run: Callable[[], int], *, stopped: str) -> int:
+    """How a demo ends: as `run` says, with what is wrong, or by Ctrl-C, of which it is told what that leaves behind."""
+    try:
+        return run()
+    except StackError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\n{stopped}", file=sys.stderr)
+        return INTERRUPTED

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from sluice.programs import INTERRUPTED, ends_quietly
+from sluice.programs import ends_quietly
 
-from sluice_local import Stack, StackError
+from sluice_local import Stack
 from sluice_local.demo import summary as simulated
 from sluice_local.demo.api import Api
 from sluice_local.demo.real import scenario, summary
 from sluice_local.demo.real.play import RealPlay
 from sluice_local.demo.real.results import RayProgram, results
 from sluice_local.demo.real.summary import Proof
-from sluice_local.demo.running import Demo, open_console, say
+from sluice_local.demo.running import Demo, exit_code, open_console, say
 from sluice_local.demo.shows import showing
 from sluice_local.demo.stage import place
 from sluice_local.node import conditions
@@ -36,14 +36,7 @@ _OPERATORS: Final = ("kuberay", "spark-operator")
 def main() -> int:
     # Asked to end in either way, it takes its node along.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return _run(open_console())
-    except StackError as error:
-        print(f"demo-real: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nStopped.", file=sys.stderr)
-        return INTERRUPTED
+    return exit_code("demo-real", lambda: _run(open_console()), stopped="Stopped.")
 
 
 def _run(console: Console) -> int:
